@@ -1,0 +1,1 @@
+"""The tests of decklog: what is in which folder stands in docs/how-to/run-the-tests.md."""
