@@ -1,0 +1,140 @@
+"""Facts as entries of a log, and back.
+
+The value of an event's entry is its body. The value of a decision's entry is the JSON array
+
+    ["<hash before it, 64 hex digits>","<its hash, 64 hex digits>",<payload>]
+
+in which the payload stands byte for byte as it was hashed, so that whoever reads a decision from
+the log can check its place in the chain without asking the ledger.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from hashlib import sha256
+from typing import Final
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from decklog.core.errors import DecklogError
+from decklog.events.codec import (
+    DECISION_KINDS,
+    Malformed,
+    decision_columns,
+    decode_decision,
+    decode_event,
+    encode_event,
+    event_id,
+    event_key,
+)
+from decklog.events.facts import Event, Record
+from decklog.ports.ledger import DecisionRow
+from decklog.ports.log import Entry, Log
+
+_HEX: Final = 64
+_PAYLOAD_AT: Final = len('["') + _HEX + len('","') + _HEX + len('",')
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class BadRecord(DecklogError):
+    """An entry that is not what it claims to be, or a fact that no entry can hold."""
+
+
+def event_entry(fact: Event, *, cluster: str, time_ms: int) -> Entry:
+    try:
+        value = encode_event(fact)
+    except Malformed as error:
+        msg = f"cannot write {event_key(fact)!r} to the log: {error}"
+        raise BadRecord(msg) from error
+    return Entry(
+        key=event_key(fact),
+        type=type(fact).ce_type,
+        id=event_id(fact, time_ms=time_ms),
+        time=to_rfc3339(time_ms),
+        value=value,
+        source=f"decklog/{cluster}",
+    )
+
+
+def read_records(
+    log: Log, *, after: int, limit: int, timeout: timedelta
+) -> list[tuple[Record, Entry]]:
+    """Read and decode up to `limit` events; what cannot be decoded keeps its place.
+
+    Raises:
+        LogUnavailable: the log did not answer.
+        PositionLost: entries after `after` are gone (retention), or the log ends before it.
+    """
+    return [
+        (Record(position, decode_event(entry.type, entry.key, entry.value)), entry)
+        for position, entry in log.read(after=after, limit=limit, timeout=timeout)
+    ]
+
+
+def decision_entry(row: DecisionRow, *, prev_hash: bytes, cluster: str) -> Entry:
+    """Return the entry that carries a decision; `prev_hash` is that of the decision before it."""
+    return Entry(
+        key=row.pod_uid,
+        type=DECISION_KINDS[row.kind].ce_type,
+        id=str(uuid5(_namespace(cluster), f"{row.generation}:{row.seq}")),
+        time=to_rfc3339(row.now_ms),
+        value=b'["%b","%b",%b]' % (prev_hash.hex().encode(), row.hash.hex().encode(), row.payload),
+        source=f"decklog/{cluster}",
+    )
+
+
+def decision_entries(rows: Sequence[DecisionRow], *, prev_hash: bytes, cluster: str) -> list[Entry]:
+    """Return the entries of successive decisions; `prev_hash` is that before the first one."""
+    hashes = [prev_hash, *(row.hash for row in rows)]
+    return [
+        decision_entry(row, prev_hash=before, cluster=cluster)
+        for row, before in zip(rows, hashes, strict=False)
+    ]
+
+
+def decode_decision_entry(entry: Entry) -> DecisionRow:
+    """Return the decision as the ledger holds it.
+
+    Raises:
+        BadRecord: it is malformed, or its hash does not follow from its payload.
+    """
+    prev_hash, claimed, payload = _parts(entry)
+    if sha256(prev_hash + payload).digest() != claimed:
+        msg = f"cannot take decision entry {entry.id!r}: its hash is not that of its payload"
+        raise BadRecord(msg)
+    try:
+        header, fact = decode_decision(payload)
+    except Malformed as error:
+        msg = f"cannot take decision entry {entry.id!r}: {error}"
+        raise BadRecord(msg) from error
+    return DecisionRow(
+        **header._asdict(), **decision_columns(fact)._asdict(), payload=payload, hash=claimed
+    )
+
+
+def to_rfc3339(time_ms: int) -> str:
+    """Return the time in UTC to the millisecond, as in `2026-02-03T04:05:06.789Z`."""
+    moment = _EPOCH + timedelta(milliseconds=time_ms)
+    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+def _parts(entry: Entry) -> tuple[bytes, bytes, bytes]:
+    """Return the hash before the decision, its hash, and its payload."""
+    value = entry.value
+    prev_hex, hash_hex = value[2 : 2 + _HEX], value[5 + _HEX : 5 + 2 * _HEX]
+    if value != b'["%b","%b",%b]' % (prev_hex, hash_hex, value[_PAYLOAD_AT:-1]):
+        msg = f"cannot take decision entry {entry.id!r}: it has not the form of one"
+        raise BadRecord(msg)
+    try:
+        return (
+            bytes.fromhex(prev_hex.decode()),
+            bytes.fromhex(hash_hex.decode()),
+            value[_PAYLOAD_AT:-1],
+        )
+    except ValueError as error:
+        msg = f"cannot take decision entry {entry.id!r}: its hashes are not hexadecimal"
+        raise BadRecord(msg) from error
+
+
+@cache
+def _namespace(cluster: str) -> UUID:
+    return uuid5(NAMESPACE_URL, f"decklog/{cluster}")
