@@ -5,12 +5,31 @@ log. *Decisions* are what it decided; their order is `seq`, in the ledger. A def
 written, so every field with a default is optional on the wire.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
-from annotated_types import Ge, Len
+from annotated_types import Ge
 
+from decklog.events.decisions import (
+    BindingAdopted,
+    Count,
+    Decision,
+    EndReason,
+    GangCommitted,
+    NodeScore,
+    NonEmpty,
+    PermitWait,
+    Plan,
+    PodAssumed,
+    PodRef,
+    PodSkipped,
+    PodUnreserved,
+    PodUnschedulable,
+    PodWaiting,
+    Rejection,
+    Seq,
+    VictimsSelected,
+)
 from decklog.objects.node import Node
 from decklog.objects.pod import Pod
 from decklog.objects.policy import (
@@ -32,12 +51,56 @@ from decklog.objects.storage import (
     VolumeAttachment,
 )
 
-NonEmpty = Annotated[str, Len(1)]
-Seq = Annotated[int, Ge(1)]
-Count = Annotated[int, Ge(0)]
-
-# ---------------------------------------------------------------------------------------------
-# Events: objects
+__all__ = [
+    "BindFailed",
+    "BindSucceeded",
+    "BindUnknown",
+    "BindingAdopted",
+    "CSIDriverUpserted",
+    "CSINodeUpserted",
+    "CSIStorageCapacityUpserted",
+    "Count",
+    "Decision",
+    "EndReason",
+    "Event",
+    "GangCommitted",
+    "LeaderElected",
+    "NamespaceUpserted",
+    "NodeScore",
+    "NodeUpserted",
+    "NonEmpty",
+    "ObjectDeleted",
+    "ObjectUpserted",
+    "PermitWait",
+    "PersistentVolumeClaimUpserted",
+    "PersistentVolumeUpserted",
+    "Plan",
+    "PodAssumed",
+    "PodDisruptionBudgetUpserted",
+    "PodRef",
+    "PodSkipped",
+    "PodUnreserved",
+    "PodUnschedulable",
+    "PodUpserted",
+    "PodWaiting",
+    "PriorityClassUpserted",
+    "Record",
+    "Rejection",
+    "ReplicaSetUpserted",
+    "ReplicationControllerUpserted",
+    "ResyncFinished",
+    "ResyncRequested",
+    "ResyncStarted",
+    "Seq",
+    "ServiceUpserted",
+    "StatefulSetUpserted",
+    "StorageClassUpserted",
+    "Undecodable",
+    "VictimDeleted",
+    "VictimRefused",
+    "VictimsSelected",
+    "VolumeAttachmentUpserted",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +110,10 @@ class PodUpserted:
     ce_type: ClassVar[str] = "dev.decklog.pod.upserted.v1"
     pod: Pod
 
+    @property
+    def object(self) -> Pod:
+        return self.pod
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeUpserted:
@@ -54,6 +121,10 @@ class NodeUpserted:
 
     ce_type: ClassVar[str] = "dev.decklog.node.upserted.v1"
     node: Node
+
+    @property
+    def object(self) -> Node:
+        return self.node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +134,10 @@ class NamespaceUpserted:
     ce_type: ClassVar[str] = "dev.decklog.namespace.upserted.v1"
     namespace: Namespace
 
+    @property
+    def object(self) -> Namespace:
+        return self.namespace
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersistentVolumeUpserted:
@@ -70,6 +145,10 @@ class PersistentVolumeUpserted:
 
     ce_type: ClassVar[str] = "dev.decklog.persistentvolume.upserted.v1"
     persistent_volume: PersistentVolume
+
+    @property
+    def object(self) -> PersistentVolume:
+        return self.persistent_volume
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +158,10 @@ class PersistentVolumeClaimUpserted:
     ce_type: ClassVar[str] = "dev.decklog.persistentvolumeclaim.upserted.v1"
     persistent_volume_claim: PersistentVolumeClaim
 
+    @property
+    def object(self) -> PersistentVolumeClaim:
+        return self.persistent_volume_claim
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageClassUpserted:
@@ -86,6 +169,10 @@ class StorageClassUpserted:
 
     ce_type: ClassVar[str] = "dev.decklog.storageclass.upserted.v1"
     storage_class: StorageClass
+
+    @property
+    def object(self) -> StorageClass:
+        return self.storage_class
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +182,10 @@ class CSINodeUpserted:
     ce_type: ClassVar[str] = "dev.decklog.csinode.upserted.v1"
     csi_node: CSINode
 
+    @property
+    def object(self) -> CSINode:
+        return self.csi_node
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CSIDriverUpserted:
@@ -102,6 +193,10 @@ class CSIDriverUpserted:
 
     ce_type: ClassVar[str] = "dev.decklog.csidriver.upserted.v1"
     csi_driver: CSIDriver
+
+    @property
+    def object(self) -> CSIDriver:
+        return self.csi_driver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +206,10 @@ class CSIStorageCapacityUpserted:
     ce_type: ClassVar[str] = "dev.decklog.csistoragecapacity.upserted.v1"
     csi_storage_capacity: CSIStorageCapacity
 
+    @property
+    def object(self) -> CSIStorageCapacity:
+        return self.csi_storage_capacity
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeAttachmentUpserted:
@@ -118,6 +217,10 @@ class VolumeAttachmentUpserted:
 
     ce_type: ClassVar[str] = "dev.decklog.volumeattachment.upserted.v1"
     volume_attachment: VolumeAttachment
+
+    @property
+    def object(self) -> VolumeAttachment:
+        return self.volume_attachment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +230,10 @@ class PodDisruptionBudgetUpserted:
     ce_type: ClassVar[str] = "dev.decklog.poddisruptionbudget.upserted.v1"
     pod_disruption_budget: PodDisruptionBudget
 
+    @property
+    def object(self) -> PodDisruptionBudget:
+        return self.pod_disruption_budget
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorityClassUpserted:
@@ -134,6 +241,10 @@ class PriorityClassUpserted:
 
     ce_type: ClassVar[str] = "dev.decklog.priorityclass.upserted.v1"
     priority_class: PriorityClass
+
+    @property
+    def object(self) -> PriorityClass:
+        return self.priority_class
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +254,10 @@ class ReplicaSetUpserted:
     ce_type: ClassVar[str] = "dev.decklog.replicaset.upserted.v1"
     replica_set: ReplicaSet
 
+    @property
+    def object(self) -> ReplicaSet:
+        return self.replica_set
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatefulSetUpserted:
@@ -150,6 +265,10 @@ class StatefulSetUpserted:
 
     ce_type: ClassVar[str] = "dev.decklog.statefulset.upserted.v1"
     stateful_set: StatefulSet
+
+    @property
+    def object(self) -> StatefulSet:
+        return self.stateful_set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +278,10 @@ class ReplicationControllerUpserted:
     ce_type: ClassVar[str] = "dev.decklog.replicationcontroller.upserted.v1"
     replication_controller: ReplicationController
 
+    @property
+    def object(self) -> ReplicationController:
+        return self.replication_controller
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceUpserted:
@@ -166,6 +289,10 @@ class ServiceUpserted:
 
     ce_type: ClassVar[str] = "dev.decklog.service.upserted.v1"
     service: Service
+
+    @property
+    def object(self) -> Service:
+        return self.service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,9 +328,6 @@ ObjectUpserted = (
     | ServiceUpserted
 )
 
-# ---------------------------------------------------------------------------------------------
-# Events: outcomes, resyncs, leaders
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindSucceeded:
@@ -217,7 +341,7 @@ class BindSucceeded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindFailed:
-    """The bind that decision `seq` asked for was refused for good; the scheduler undoes the assume."""
+    """The bind that decision `seq` asked for was refused for good; the assume is undone."""
 
     ce_type: ClassVar[str] = "dev.decklog.bind.failed.v1"
     seq: Seq
@@ -228,7 +352,7 @@ class BindFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BindUnknown:
-    """Nobody knows yet whether the bind of decision `seq` was done; nothing changes until it is known."""
+    """Whether the bind of decision `seq` was done is not known yet; until then nothing changes."""
 
     ce_type: ClassVar[str] = "dev.decklog.bind.unknown.v1"
     seq: Seq
@@ -247,7 +371,7 @@ class VictimDeleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VictimRefused:
-    """The victim that decision `seq` named cannot be deleted; its preemptor must not wait for it."""
+    """The victim that decision `seq` named can't be deleted; its preemptor must not wait for it."""
 
     ce_type: ClassVar[str] = "dev.decklog.victim.refused.v1"
     seq: Seq
@@ -257,7 +381,7 @@ class VictimRefused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResyncRequested:
-    """A reader found something wrong with what it was told of a kind; the watcher answers with a relist."""
+    """A reader found something wrong with what it was told of a kind; the watcher lists it again."""
 
     ce_type: ClassVar[str] = "dev.decklog.resync.requested.v1"
     kind: NonEmpty
@@ -272,7 +396,7 @@ class ResyncStarted:
     kind: NonEmpty
     resource_version: str
     full: bool = True
-    """The whole list follows. False: only what differs from what was published, deletes included."""
+    """The whole list follows. False: only what differs from what was published, and deletes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,221 +455,3 @@ class Record:
 
     position: int
     fact: Event
-
-
-# ---------------------------------------------------------------------------------------------
-# Decisions
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodRef:
-    uid: NonEmpty
-    namespace: NonEmpty
-    name: NonEmpty
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
-
-
-class Rejection(NamedTuple):
-    """So many nodes were first rejected by this plugin, with this code and these reasons."""
-
-    plugin: str
-    code: int
-    reasons: tuple[str, ...]
-    count: int
-    examples: tuple[str, ...] = ()
-
-
-class NodeScore(NamedTuple):
-    """A node's total and each score plugin's weighted part, in the profile's score order.
-
-    A plugin that PreScore skipped has None.
-    """
-
-    node: str
-    total: int
-    scores: tuple[int | None, ...] = ()
-
-
-class PermitWait(NamedTuple):
-    """A Permit plugin that told the pod to wait, and until when, in logical time (ms)."""
-
-    plugin: str
-    deadline_ms: int
-
-
-Plan = Mapping[str, Any]
-"""What Reserve plugins planned, by plugin: plain data, recorded with the assume."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodAssumed:
-    """The scheduler placed the pod; the API server has not confirmed it yet.
-
-    The placement counts against the node from this decision on, so the next cycle cannot
-    hand out the same room twice. `bind.succeeded` confirms it; `PodUnreserved` undoes it.
-    """
-
-    ce_type: ClassVar[str] = "dev.decklog.pod.assumed.v1"
-
-    pod: PodRef
-    node: NonEmpty
-    resource_version: str = ""
-    """The pod's when it was decided on: precondition of the bind."""
-    profile: str = ""
-    attempt: Annotated[int, Ge(1)] = 1
-    feasible_count: Annotated[int, Ge(1)]
-    evaluated_count: Annotated[int, Ge(1)]
-    tie_count: Annotated[int, Ge(1)] = 1
-    """Nodes that shared the best total; the hash of name, seed, uid and attempt chose among them."""
-    rejected: tuple[Rejection, ...] = ()
-    top: tuple[NodeScore, ...] = ()
-    """The best five nodes, best first. Without scores when there was only one to take."""
-    plan: dict[str, Any] = field(default_factory=dict)
-    closes_seq: int | None = None
-    """The PodWaiting whose place this takes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodWaiting:
-    """The scheduler placed the pod, and a Permit plugin wants it to wait. It is an assume."""
-
-    ce_type: ClassVar[str] = "dev.decklog.pod.waiting.v1"
-
-    pod: PodRef
-    node: NonEmpty
-    resource_version: str = ""
-    profile: str = ""
-    attempt: Annotated[int, Ge(1)] = 1
-    feasible_count: Annotated[int, Ge(1)]
-    evaluated_count: Annotated[int, Ge(1)]
-    tie_count: Annotated[int, Ge(1)] = 1
-    rejected: tuple[Rejection, ...] = ()
-    top: tuple[NodeScore, ...] = ()
-    plan: dict[str, Any] = field(default_factory=dict)
-    waits: tuple[PermitWait, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodUnschedulable:
-    """An attempt ended without a placement. `reason` is the PodScheduled condition's.
-
-    The condition's message is not stored: `core.framework.diagnosis` writes it from the counts.
-    """
-
-    ce_type: ClassVar[str] = "dev.decklog.pod.unschedulable.v1"
-
-    pod: PodRef
-    reason: str = "Unschedulable"
-    resource_version: str = ""
-    generation: int = 0
-    """`metadata.generation` of the pod, for `observedGeneration`."""
-    profile: str = ""
-    attempt: Annotated[int, Ge(1)] = 1
-    node_count: Count = 0
-    rejected: tuple[Rejection, ...] = ()
-    absent: tuple[str, ...] = ()
-    """Reasons that count for every node without a status of its own."""
-    absent_count: Count = 0
-    pre_filter_message: str = ""
-    post_filter_message: str = ""
-    error: str = ""
-    """The whole message, where the attempt did not end in a FitError."""
-    unschedulable_plugins: tuple[str, ...] = ()
-    pending_plugins: tuple[str, ...] = ()
-    nominated_node: str | None = None
-    """None: the nomination stays as it is; empty: it is cleared."""
-    same_as: int | None = None
-    """The earlier decision of the same pod with an equal diagnosis; what is absent here stands there."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodSkipped:
-    """The pod was popped and not tried: it is being deleted, or it is assumed already."""
-
-    ce_type: ClassVar[str] = "dev.decklog.pod.skipped.v1"
-
-    pod: PodRef
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VictimsSelected:
-    """Preemption chose a node for the pod and asks for these pods to be deleted from it."""
-
-    ce_type: ClassVar[str] = "dev.decklog.victims.selected.v1"
-
-    pod: PodRef
-    node: NonEmpty
-    victims: tuple[PodRef, ...]
-    pdb_violations: Count = 0
-    candidate_count: Count = 0
-    tie_count: Count = 0
-    nominations_cleared: tuple[PodRef, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodUnreserved:
-    """An assume ended without its confirmation, and the room is free again."""
-
-    ce_type: ClassVar[str] = "dev.decklog.pod.unreserved.v1"
-
-    pod: PodRef
-    node: NonEmpty
-    closes_seq: Seq
-    reason: str
-    """One of `EndReason`."""
-    message: str = ""
-    pending: bool = False
-    """The pod still exists unbound and was put back into the queue."""
-    generation: int = 0
-    residue: tuple[str, ...] = ()
-    """What could not be undone, such as a volume already provisioned."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GangCommitted:
-    """The assumes `seq_first` … `seq_last` stand or fall together. Reserved: no code writes it yet."""
-
-    ce_type: ClassVar[str] = "dev.decklog.gang.committed.v1"
-
-    seq_first: Seq
-    seq_last: Seq
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BindingAdopted:
-    """The pod was seen bound without a decision of this ledger that asked for it."""
-
-    ce_type: ClassVar[str] = "dev.decklog.binding.adopted.v1"
-
-    pod: PodRef
-    node: NonEmpty
-    was: str
-    """`stamped`, `queued` or `assumed`: why the binding concerns us."""
-    stamp: str = ""
-
-
-Decision = (
-    PodAssumed
-    | PodWaiting
-    | PodUnschedulable
-    | PodSkipped
-    | VictimsSelected
-    | PodUnreserved
-    | GangCommitted
-    | BindingAdopted
-)
-
-
-class EndReason:
-    """Why an assume ended without its confirmation. Values are written to the ledger."""
-
-    DELETED: Final = "Deleted"
-    RECREATED: Final = "Recreated"
-    BOUND_ELSEWHERE: Final = "BoundElsewhere"
-    REJECTED: Final = "BindRejected"
-    PERMIT_REJECTED: Final = "PermitRejected"
-    PERMIT_TIMED_OUT: Final = "PermitTimedOut"
