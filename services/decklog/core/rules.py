@@ -12,7 +12,7 @@ RULES: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parity:
-    """Which kube-scheduler we answer like: each field names one rule that differs between releases."""
+    """Which kube-scheduler we answer like: each field is a rule that differs between releases."""
 
     release: str
     numeric_tolerations: bool
