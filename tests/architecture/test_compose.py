@@ -17,6 +17,7 @@ from typing import Any, Final
 import psycopg
 import pytest
 
+from tests.architecture.commands import parse
 from tests.architecture.source import ROOT
 from tests.stack.postgres import PostgresServer, find_binaries
 
@@ -150,11 +151,11 @@ def test_mounted_files_can_be_read_by_any_user(file: Path) -> None:
 
 def test_every_command_parses(ours: dict[str, Service]) -> None:
     for service in ours.values():
-        _parse(service["command"])
+        parse(service["command"])
         if "healthcheck" in service:
             cmd, program, *arguments = service["healthcheck"]["test"]
             assert (cmd, program) == ("CMD", "decklog")
-            _parse(arguments)
+            parse(arguments)
 
 
 def test_every_environment_name_is_a_setting(ours: dict[str, Service]) -> None:
@@ -204,23 +205,6 @@ def _run(tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def _mentions(service: Service, prefix: str) -> bool:
     return any(name.startswith(prefix) for name in service.get("environment", {}))
-
-
-def _parse(arguments: list[str]) -> None:
-    """Parse a command line down to its last command, as the program would, and run nothing."""
-    import typer.main  # noqa: PLC0415 - so that the tests above do without the command line
-    from decklog.cli.main import app  # noqa: PLC0415
-
-    name: str | None = "decklog"
-    command: Any = typer.main.get_command(app)
-    context: Any = None
-    rest = list(arguments)
-    while True:
-        context = command.make_context(name, rest, parent=context)
-        if not hasattr(command, "resolve_command"):
-            return
-        left = [*context._protected_args, *context.args]
-        name, command, rest = command.resolve_command(context, left)
 
 
 def _setting_names(model: Any, prefix: str = "DECKLOG_") -> Iterator[str]:
