@@ -122,6 +122,7 @@ def _start(request: pytest.FixtureRequest, make: Callable[[], Server]) -> Server
     try:
         return make().start()
     except StackError as error:
-        if request.config.getoption("--require-services"):
-            pytest.fail(f"--require-services: {error}", pytrace=False)
-        pytest.skip(str(error))
+        reason = str(error)
+    if request.config.getoption("--require-services"):
+        pytest.fail(f"--require-services: {reason}", pytrace=False)
+    pytest.skip(reason)
