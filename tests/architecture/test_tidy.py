@@ -198,6 +198,12 @@ def test_literal_powers_are_only_numbers() -> None:
     assert not list(core_has_no_powers(source))
 
 
+def test_every_package_is_one() -> None:
+    """Without an __init__ the import contracts would not see the folder, and say nothing."""
+    folders = {source.path.parent for source in sources() if source.path.parts[0] == "services"}
+    assert not [str(each) for each in sorted(folders) if not (ROOT / each / "__init__.py").exists()]
+
+
 def _functions(tree: ast.AST) -> Iterator[Function]:
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
