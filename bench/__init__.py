@@ -1,0 +1,1 @@
+"""What decklog costs, measured: each bench prints JSON."""
