@@ -17,7 +17,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 import msgspec
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from decklog.events.facts import (
     BindFailed,
@@ -106,8 +106,8 @@ def check_event(ce_type: str, value: bytes) -> Event:
         raise Malformed(msg)
     try:
         fact: Event = adapter(EVENT_TYPES[ce_type]).validate_json(value)
-    except ValueError as error:
-        msg = f"cannot take an event of type {ce_type!r}: {_one_line(error)}"
+    except ValidationError as error:
+        msg = f"cannot take an event of type {ce_type!r}: {_first_of(error)}"
         raise Malformed(msg) from error
     return fact
 
@@ -247,8 +247,12 @@ def _version_of(held: KubeObject) -> str:
     return f"{type(held).__name__}/{held.uid}/{held.resource_version}"
 
 
-def _one_line(error: ValueError) -> str:
-    return " ".join(str(error).split())
+def _first_of(error: ValidationError) -> str:
+    """Return one line on the first thing that is wrong, without the value: it may be private."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(step) for step in first["loc"])
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{place or 'the body'}: {first['msg']}{more}"
 
 
 def _object_field(cls: type) -> tuple[str, type]:

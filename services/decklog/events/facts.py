@@ -381,7 +381,7 @@ class VictimRefused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResyncRequested:
-    """A reader found something wrong with what it was told of a kind; the watcher lists it again."""
+    """A reader found something wrong in what it heard of a kind; the watcher lists it again."""
 
     ce_type: ClassVar[str] = "dev.decklog.resync.requested.v1"
     kind: NonEmpty

@@ -1,11 +1,11 @@
 """Facts as entries of a log, and back.
 
-The value of an event's entry is its body. The value of a decision's entry is the JSON array
+The value of an event's entry is its body. The value of a decision's entry is the JSON object
 
-    ["<hash before it, 64 hex digits>","<its hash, 64 hex digits>",<payload>]
+    {"prev_hash":"<64 hex digits>","hash":"<64 hex digits>","payload":[…]}
 
-in which the payload stands byte for byte as it was hashed, so that whoever reads a decision from
-the log can check its place in the chain without asking the ledger.
+in exactly this form, without a space: the payload stands in it byte for byte as it was hashed, so
+that whoever reads a decision from the log can check its hash without asking the ledger.
 """
 
 from collections.abc import Sequence
@@ -30,8 +30,11 @@ from decklog.events.facts import Event, Record
 from decklog.ports.ledger import DecisionRow
 from decklog.ports.log import Entry, Log
 
+_DECISION: Final = b'{"prev_hash":"%b","hash":"%b","payload":%b}'
 _HEX: Final = 64
-_PAYLOAD_AT: Final = len('["') + _HEX + len('","') + _HEX + len('",')
+_PREV_AT: Final = len('{"prev_hash":"')
+_HASH_AT: Final = _PREV_AT + _HEX + len('","hash":"')
+_PAYLOAD_AT: Final = _HASH_AT + _HEX + len('","payload":')
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -77,7 +80,7 @@ def decision_entry(row: DecisionRow, *, prev_hash: bytes, cluster: str) -> Entry
         type=DECISION_KINDS[row.kind].ce_type,
         id=str(uuid5(_namespace(cluster), f"{row.generation}:{row.seq}")),
         time=to_rfc3339(row.now_ms),
-        value=b'["%b","%b",%b]' % (prev_hash.hex().encode(), row.hash.hex().encode(), row.payload),
+        value=_decision_value(prev_hash, row.hash, row.payload),
         source=f"decklog/{cluster}",
     )
 
@@ -120,19 +123,22 @@ def to_rfc3339(time_ms: int) -> str:
 def _parts(entry: Entry) -> tuple[bytes, bytes, bytes]:
     """Return the hash before the decision, its hash, and its payload."""
     value = entry.value
-    prev_hex, hash_hex = value[2 : 2 + _HEX], value[5 + _HEX : 5 + 2 * _HEX]
-    if value != b'["%b","%b",%b]' % (prev_hex, hash_hex, value[_PAYLOAD_AT:-1]):
-        msg = f"cannot take decision entry {entry.id!r}: it has not the form of one"
-        raise BadRecord(msg)
     try:
-        return (
-            bytes.fromhex(prev_hex.decode()),
-            bytes.fromhex(hash_hex.decode()),
-            value[_PAYLOAD_AT:-1],
+        prev_hash, claimed = (
+            bytes.fromhex(value[at : at + _HEX].decode()) for at in (_PREV_AT, _HASH_AT)
         )
     except ValueError as error:
         msg = f"cannot take decision entry {entry.id!r}: its hashes are not hexadecimal"
         raise BadRecord(msg) from error
+    payload = value[_PAYLOAD_AT:-1]
+    if value != _decision_value(prev_hash, claimed, payload):
+        msg = f"cannot take decision entry {entry.id!r}: it has not the form of one"
+        raise BadRecord(msg)
+    return prev_hash, claimed, payload
+
+
+def _decision_value(prev_hash: bytes, claimed: bytes, payload: bytes) -> bytes:
+    return _DECISION % (prev_hash.hex().encode(), claimed.hex().encode(), payload)
 
 
 @cache
