@@ -3,6 +3,7 @@
 import itertools
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -73,17 +74,15 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def kafka_broker(request: pytest.FixtureRequest) -> Iterator[KafkaBroker]:
     """The session's Kafka broker. A test that stops it starts it again."""
-    broker = _start(request, KafkaBroker)
-    yield broker
-    broker.remove()
+    with _started(request, KafkaBroker) as broker:
+        yield broker
 
 
 @pytest.fixture(scope="session")
 def postgres_server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
     """The session's PostgreSQL server. A test that stops it starts it again."""
-    server = _start(request, PostgresServer)
-    yield server
-    server.remove()
+    with _started(request, PostgresServer) as server:
+        yield server
 
 
 @pytest.fixture
@@ -117,12 +116,17 @@ def openb_dir(request: pytest.FixtureRequest) -> Path | None:
 _DATABASE_NUMBERS: Final = itertools.count(1)
 
 
-def _start(request: pytest.FixtureRequest, make: Callable[[], Server]) -> Server:
+@contextmanager
+def _started(request: pytest.FixtureRequest, make: Callable[[], Server]) -> Iterator[Server]:
     """Start a server, or skip what needs it; with --require-services it has to start."""
-    try:
-        return make().start()
-    except StackError as error:
-        reason = str(error)
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(make())
+        except StackError as error:
+            reason = str(error)
+        else:
+            yield server
+            return
     if request.config.getoption("--require-services"):
         pytest.fail(f"--require-services: {reason}", pytrace=False)
     pytest.skip(reason)

@@ -69,6 +69,7 @@ class KafkaBroker:
     """A broker with one node, in a temporary folder, on ports that it keeps over restarts."""
 
     def __init__(self, *, detached: bool = False, jvm: Sequence[str] = ()) -> None:
+        self._java = _java()
         self._detached = detached
         self._jvm_extra = jvm
         self._process: subprocess.Popen[bytes] | None = None
@@ -92,7 +93,7 @@ class KafkaBroker:
         if not (self.folder / "data").exists():
             self._lay_out()
         self._process = process.spawn(
-            [*_java(), *self._jvm(), "kafka.Kafka", str(self._properties)],
+            [*self._java, *self._jvm(), "kafka.Kafka", str(self._properties)],
             log=self.log,
             detached=self._detached,
         )
@@ -130,7 +131,11 @@ class KafkaBroker:
         process.remove_folder(self.folder)
 
     def __enter__(self) -> Self:
-        return self.start()
+        try:
+            return self.start()
+        except StackError:
+            self.remove()
+            raise
 
     def __exit__(
         self,
@@ -161,7 +166,7 @@ class KafkaBroker:
         """Format storage once and keep it: it depends on version, node and cluster id only."""
         arguments = ["format", "-t", CLUSTER_ID, "-c", str(self._properties)]
         done = subprocess.run(
-            [*_java(), *JVM, *QUICK_START, "kafka.tools.StorageTool", *arguments],
+            [*self._java, *JVM, *QUICK_START, "kafka.tools.StorageTool", *arguments],
             capture_output=True,
             text=True,
             check=False,
@@ -206,6 +211,7 @@ def archive_classes() -> None:
 
 
 def _java() -> list[str]:
+    """Return the start of the broker's command line, if this machine can run one."""
     java = shutil.which("java")
     if java is None:
         msg = f"no java: install Java {JAVA_MINIMUM} or newer to run a Kafka broker"

@@ -114,7 +114,11 @@ class PostgresServer:
         )
 
     def __enter__(self) -> Self:
-        return self.start()
+        try:
+            return self.start()
+        except StackError:
+            self.remove()
+            raise
 
     def __exit__(
         self,
