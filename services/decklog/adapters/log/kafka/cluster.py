@@ -1,0 +1,129 @@
+"""What a Kafka cluster answers about topics: ids, bounds, settings."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from kafka import KafkaAdminClient, OffsetSpec, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import TopicAlreadyExistsError
+
+from decklog.adapters.log.envelope import ENTRY_BYTES_MAX
+from decklog.adapters.log.kafka.connection import ERRORS, Connection, translated
+from decklog.core.errors import LogUnavailable
+
+FRAMING_BYTES: Final = 1_024
+"""Kept free below max.message.bytes: the batch's header, and lengths."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicFound:
+    """A topic as it is."""
+
+    name: str
+    topic_id: str
+    partitions: int
+    replication: int
+    configs: Mapping[str, str]
+
+
+class Cluster:
+    """Asks one question at a time, from any thread, with a new client after each error."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._admin: KafkaAdminClient | None = None
+
+    def identity(self, topic: str) -> str:
+        """Return the topic's id, which changes when it is deleted and created again."""
+        with self._asking(f"find topic {topic!r}") as admin:
+            found = admin.describe_topics([topic])[0]
+        if found["error_code"] != 0:
+            msg = f"cannot find topic {topic!r} at {self._connection.bootstrap!r}"
+            raise LogUnavailable(msg)
+        return str(found["topic_id"])
+
+    def bounds(self, topic: str) -> tuple[int, int]:
+        partition = TopicPartition(topic, 0)
+        with self._asking(f"read the bounds of topic {topic!r}") as admin:
+            first = admin.list_partition_offsets({partition: OffsetSpec.EARLIEST})
+            end = admin.list_partition_offsets({partition: OffsetSpec.LATEST})
+        return first[partition].offset, end[partition].offset - 1
+
+    def entry_bytes_max(self, topic: str) -> int:
+        """Return how large an entry may be.
+
+        We refuse what is larger: a batch that the broker refuses ends an idempotent producer.
+        """
+        limit = int(self.configs([topic])[topic]["max.message.bytes"])
+        return min(ENTRY_BYTES_MAX, limit - FRAMING_BYTES)
+
+    def topics(self) -> Sequence[TopicFound]:
+        """Return all topics but Kafka's own."""
+        with self._asking("list topics") as admin:
+            found = [topic for topic in admin.describe_topics() if not topic["is_internal"]]
+        configs = self.configs([topic["name"] for topic in found])
+        return [
+            TopicFound(
+                name=topic["name"],
+                topic_id=str(topic["topic_id"]),
+                partitions=len(topic["partitions"]),
+                replication=len(topic["partitions"][0]["replica_nodes"]),
+                configs=configs[topic["name"]],
+            )
+            for topic in found
+        ]
+
+    def configs(self, topics: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+        if not topics:
+            return {}
+        resources = [ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics]
+        with self._asking(f"read the settings of {', '.join(topics)}") as admin:
+            found = admin.describe_configs(resources, config_filter="all")["topic"]
+        for topic in topics:
+            if not found.get(topic):
+                msg = f"cannot read the settings of topic {topic!r}: it is gone, or hidden from us"
+                raise LogUnavailable(msg)
+        return {
+            topic: {name: str(config["value"]) for name, config in found[topic].items()}
+            for topic in topics
+        }
+
+    def create(
+        self, topic: str, *, partitions: int, replication: int, configs: Mapping[str, str]
+    ) -> bool:
+        """Create a topic and wait until it can be used; say False if there is one already."""
+        wanted = {
+            "num_partitions": partitions,
+            "replication_factor": replication,
+            "configs": dict(configs),
+        }
+        with self._asking(f"create topic {topic!r}") as admin:
+            try:
+                admin.create_topics({topic: wanted}, wait_for_metadata=True)
+            except TopicAlreadyExistsError:
+                return False
+        return True
+
+    def close(self) -> None:
+        with self._lock:
+            self._drop()
+
+    @contextmanager
+    def _asking(self, what: str) -> Iterator[KafkaAdminClient]:
+        with self._lock, translated(what):
+            if self._admin is None:
+                self._admin = self._connection.admin()
+            try:
+                yield self._admin
+            except ERRORS:
+                self._drop()
+                raise
+
+    def _drop(self) -> None:
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None

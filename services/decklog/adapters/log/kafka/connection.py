@@ -1,0 +1,134 @@
+"""How to reach Kafka, and the settings of the clients that we make."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.record import util as checksums
+
+from decklog.core.errors import BadConfiguration, LogUnavailable
+
+BOOTSTRAP_MS_MAX: Final = 5_000
+REQUEST_MS_MAX: Final = 10_000
+ANSWER_MS_MAX: Final = 3_000
+"""For questions that read nothing: a broker that takes longer counts as down."""
+RECONNECT_MS_MAX: Final = 1_000
+"""kafka-python's 30 s would add up to 13 s to a broker's restart."""
+CLOSE_SECONDS_MAX: Final = 5
+"""Closing without a limit hangs when the topic is gone."""
+REQUEST_BYTES_MAX: Final = 1_048_576
+BATCH_BYTES: Final = 900_000
+"""A partition has one batch in flight, so its rate is this divided by the round trip."""
+LINGER_MS: Final = 100
+"""Never waited for: the writer flushes. It only has to outlast filling one batch."""
+FETCH_BYTES: Final = 8_000_000
+"""50 MB costs 150 MB of memory more, and reads no faster."""
+FETCH_WAIT_MS: Final = 200
+"""A long poll: it delays nothing, and bounds a missed wake-up."""
+RECORDS_MAX: Final = 5_000
+
+_SECURITY: Final = ("security_protocol", "sasl_", "ssl_")
+
+ERRORS: Final = (KafkaError, OSError)
+"""What the clients raise when the world fails; OSError comes from TLS and name resolution."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """A cluster's address, and kafka-python's own settings for TLS and SASL."""
+
+    bootstrap: str
+    security: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if checksums.crc32c_c is None:  # type: ignore[attr-defined]
+            msg = "cannot use Kafka without the package crc32c: checksums would cost 3 to 7 times"
+            raise BadConfiguration(msg)
+        for name in self.security:
+            if not name.startswith(_SECURITY):
+                msg = f"cannot use {name!r} as a security setting of Kafka"
+                raise BadConfiguration(msg)
+
+    def admin(self) -> KafkaAdminClient:
+        with self._bootstrapping():
+            return KafkaAdminClient(
+                bootstrap_servers=self.bootstrap,
+                bootstrap_timeout_ms=BOOTSTRAP_MS_MAX,
+                request_timeout_ms=ANSWER_MS_MAX,
+                reconnect_backoff_max_ms=RECONNECT_MS_MAX,
+                **self.security,
+            )
+
+    def producer(self) -> KafkaProducer:
+        with self._bootstrapping():
+            return _Producer(
+                bootstrap_servers=self.bootstrap,
+                bootstrap_timeout_ms=BOOTSTRAP_MS_MAX,
+                request_timeout_ms=REQUEST_MS_MAX,
+                reconnect_backoff_max_ms=RECONNECT_MS_MAX,
+                max_block_ms=BOOTSTRAP_MS_MAX,
+                enable_idempotence=True,
+                acks="all",
+                linger_ms=LINGER_MS,
+                batch_size=BATCH_BYTES,
+                max_request_size=REQUEST_BYTES_MAX,
+                compression_type="lz4",
+                allow_auto_create_topics=False,
+                metrics_enabled=False,
+                **self.security,
+            )
+
+    def consumer(self, *, fetch_bytes: int = FETCH_BYTES) -> KafkaConsumer:
+        """Return a consumer without a group and without deserializers.
+
+        One that raises inside `poll()` makes the next `poll()` spin for ever.
+        """
+        with self._bootstrapping():
+            return KafkaConsumer(
+                bootstrap_servers=self.bootstrap,
+                bootstrap_timeout_ms=BOOTSTRAP_MS_MAX,
+                request_timeout_ms=REQUEST_MS_MAX,
+                reconnect_backoff_max_ms=RECONNECT_MS_MAX,
+                group_id=None,
+                enable_auto_commit=False,
+                auto_offset_reset="none",  # type: ignore[arg-type]  # It raises, as it should.
+                max_poll_records=RECORDS_MAX,
+                fetch_min_bytes=1,
+                fetch_max_wait_ms=FETCH_WAIT_MS,
+                fetch_max_bytes=fetch_bytes,
+                max_partition_fetch_bytes=fetch_bytes,
+                check_crcs=True,
+                allow_auto_create_topics=False,
+                metrics_enabled=False,
+                **self.security,
+            )
+
+    @contextmanager
+    def _bootstrapping(self) -> Iterator[None]:
+        """Name every possible cause: kafka-python reports wrong credentials as a timeout."""
+        try:
+            yield
+        except KafkaTimeoutError as error:
+            msg = (
+                f"cannot reach Kafka at {self.bootstrap!r}: no answer within "
+                f"{BOOTSTRAP_MS_MAX // 1000} s (broker down, wrong address, or refused credentials)"
+            )
+            raise LogUnavailable(msg) from error
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Raise LogUnavailable for what a client raises; `what` could not be done."""
+    try:
+        yield
+    except ERRORS as error:
+        msg = f"cannot {what}: {type(error).__name__}: {error}"
+        raise LogUnavailable(msg) from error
+
+
+class _Producer(KafkaProducer):
+    def __del__(self) -> None:
+        """Do nothing: the library's closes again and silences the logger of all producers."""
