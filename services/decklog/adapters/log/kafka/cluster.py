@@ -8,14 +8,27 @@ from typing import Final
 
 from kafka import KafkaAdminClient, OffsetSpec, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import TopicAlreadyExistsError
+from kafka.errors import (
+    InvalidConfigurationError,
+    InvalidReplicationFactorError,
+    InvalidTopicError,
+    PolicyViolationError,
+    TopicAlreadyExistsError,
+)
 
 from decklog.adapters.log.envelope import ENTRY_BYTES_MAX
 from decklog.adapters.log.kafka.connection import ERRORS, Connection, translated
-from decklog.core.errors import LogUnavailable
+from decklog.core.errors import LogUnavailable, Refused
 
 FRAMING_BYTES: Final = 1_024
 """Kept free below max.message.bytes: the batch's header, and lengths."""
+
+_IMPOSSIBLE: Final = (
+    InvalidConfigurationError,
+    InvalidReplicationFactorError,
+    InvalidTopicError,
+    PolicyViolationError,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +74,10 @@ class Cluster:
         limit = int(self.configs([topic])[topic]["max.message.bytes"])
         return min(ENTRY_BYTES_MAX, limit - FRAMING_BYTES)
 
-    def topics(self) -> Sequence[TopicFound]:
-        """Return all topics but Kafka's own."""
+    def topics(self, prefix: str) -> Sequence[TopicFound]:
+        """Return the topics whose names begin so."""
         with self._asking("list topics") as admin:
-            found = [topic for topic in admin.describe_topics() if not topic["is_internal"]]
+            found = [each for each in admin.describe_topics() if each["name"].startswith(prefix)]
         configs = self.configs([topic["name"] for topic in found])
         return [
             TopicFound(
@@ -106,6 +119,9 @@ class Cluster:
                 admin.create_topics({topic: wanted}, wait_for_metadata=True)
             except TopicAlreadyExistsError:
                 return False
+            except _IMPOSSIBLE as error:
+                msg = f"cannot create topic {topic!r} with {replication} replicas: {error}"
+                raise Refused(msg) from error
         return True
 
     def close(self) -> None:
