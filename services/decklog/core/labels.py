@@ -1,0 +1,53 @@
+"""Label values by row, interned per key; a key gets its column when somebody first asks for it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from decklog.core.interning import Interner
+
+Int32s = npt.NDArray[np.int32]
+
+
+@dataclass(slots=True)
+class _LabelColumn:
+    ids: Int32s
+    values: Interner[str | None] = field(default_factory=lambda: Interner(None))
+
+    def set(self, row: int, value: str | None) -> None:
+        self.ids[row] = self.values.number(value)
+
+
+@dataclass(slots=True)
+class LabelColumns:
+    capacity: int = 0
+    _columns: dict[str, _LabelColumn] = field(default_factory=dict)
+
+    def grow(self, capacity: int) -> None:
+        self.capacity = capacity
+        for column in self._columns.values():
+            grown = np.zeros(capacity, dtype=np.int32)
+            grown[: len(column.ids)] = column.ids
+            column.ids = grown
+
+    def set(self, row: int, labels: Mapping[str, str]) -> None:
+        for key, column in self._columns.items():
+            column.set(row, labels.get(key))
+
+    def ids(self, key: str, label_sets: Iterable[Mapping[str, str]]) -> Int32s:
+        """Return the key's column; `label_sets` are all rows' labels, read if it is new."""
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = _LabelColumn(np.zeros(self.capacity, dtype=np.int32))
+            for row, labels in enumerate(label_sets):
+                column.set(row, labels.get(key))
+        return column.ids
+
+    def values(self, key: str) -> Sequence[str]:
+        """Return the key's values; index 0 stands for an absent label."""
+        column = self._columns.get(key)
+        if column is None:
+            return ("",)
+        return ["" if value is None else value for value in column.values.values]
