@@ -75,7 +75,7 @@ def encode_event(fact: Event) -> bytes:
     """Encode an event's body.
 
     Raises:
-        Malformed: a string holds an unpaired surrogate, or a number has more than 64 bits.
+        Malformed: a string holds an unpaired surrogate, or a value is not plain data.
     """
     return _encode(_EVENT_PRUNERS[type(fact)](fact), fact)
 
@@ -156,7 +156,7 @@ def encode_decision(header: DecisionHeader, fact: Decision) -> bytes:
     """Encode a decision's payload: the bytes that are hashed and stored.
 
     Raises:
-        Malformed: a string holds an unpaired surrogate, or a number has more than 64 bits.
+        Malformed: a string holds an unpaired surrogate, or a value is not plain data.
     """
     kind, pod = type(fact).__name__, _pod_of(fact)
     body = _DECISION_PRUNERS[kind](fact)
@@ -213,7 +213,7 @@ def _configure(hint: Any) -> None:
 def _encode(body: object, fact: Event | Decision) -> bytes:
     try:
         return _ENCODER.encode(body)
-    except (ValueError, OverflowError) as error:
+    except (ValueError, TypeError) as error:
         msg = f"cannot encode a {type(fact).__name__}: {error}"
         raise Malformed(msg) from error
 

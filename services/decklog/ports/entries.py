@@ -9,6 +9,7 @@ that whoever reads a decision from the log can check its hash without asking the
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from hashlib import sha256
@@ -27,7 +28,7 @@ from decklog.events.codec import (
     event_key,
 )
 from decklog.events.facts import Event, Record
-from decklog.ports.ledger import DecisionRow
+from decklog.ports.ledger import ZERO_HASH, DecisionRow
 from decklog.ports.log import Entry, Log
 
 _DECISION: Final = b'{"prev_hash":"%b","hash":"%b","payload":%b}'
@@ -122,19 +123,18 @@ def to_rfc3339(time_ms: int) -> str:
 
 def _parts(entry: Entry) -> tuple[bytes, bytes, bytes]:
     """Return the hash before the decision, its hash, and its payload."""
-    value = entry.value
-    try:
-        prev_hash, claimed = (
-            bytes.fromhex(value[at : at + _HEX].decode()) for at in (_PREV_AT, _HASH_AT)
-        )
-    except ValueError as error:
-        msg = f"cannot take decision entry {entry.id!r}: its hashes are not hexadecimal"
-        raise BadRecord(msg) from error
+    value, hashes = entry.value, (ZERO_HASH, ZERO_HASH)
     payload = value[_PAYLOAD_AT:-1]
-    if value != _decision_value(prev_hash, claimed, payload):
+    with suppress(ValueError):  # Not hexadecimal: then the comparison fails.
+        hashes = (_hash_at(value, _PREV_AT), _hash_at(value, _HASH_AT))
+    if value != _decision_value(*hashes, payload):
         msg = f"cannot take decision entry {entry.id!r}: it has not the form of one"
         raise BadRecord(msg)
-    return prev_hash, claimed, payload
+    return *hashes, payload
+
+
+def _hash_at(value: bytes, at: int) -> bytes:
+    return bytes.fromhex(value[at : at + _HEX].decode())
 
 
 def _decision_value(prev_hash: bytes, claimed: bytes, payload: bytes) -> bytes:
