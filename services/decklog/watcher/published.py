@@ -1,0 +1,91 @@
+"""What the watcher has put into the events log: the truth that a list is compared with."""
+
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Any
+
+from decklog.events.codec import encode_event, event_key, upserted
+from decklog.events.digests import KindDigest, object_digest
+from decklog.events.facts import ObjectDeleted, ObjectUpserted
+from decklog.objects.meta import KubeObject
+
+
+def _content(obj: Any) -> bytes:
+    """Return a digest of all that scheduling reads of the object, its version left out."""
+    body = encode_event(upserted(replace(obj, resource_version="")))
+    return blake2b(body, digest_size=16).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    uid: str
+    resource_version: str
+    content: bytes
+
+
+@dataclass(slots=True)
+class PublishedKind:
+    """The published objects of one kind, by `<kind>/<namespace>/<name>`."""
+
+    kind: str
+    objects: dict[str, _Known] = field(default_factory=dict)
+    digest: KindDigest = field(default_factory=KindDigest)
+
+    def upsert(self, obj: KubeObject, *, always: bool = False) -> ObjectUpserted | None:
+        """Return the event that brings the log up to this object; None if it need not be told."""
+        fact = upserted(obj)
+        key = event_key(fact)
+        known = self.objects.get(key)
+        content = _content(obj)
+        if not always and known is not None and known.uid == obj.uid:
+            older = _older(obj.resource_version, known.resource_version)
+            if older or known.content == content:
+                return None
+        self.objects[key] = _Known(obj.uid, obj.resource_version, content)
+        self.digest.put(key, object_digest(key, encode_event(fact)))
+        return fact
+
+    def delete(self, *, namespace: str, name: str, uid: str, version: str) -> ObjectDeleted | None:
+        """Return the event of a delete that the watch reported; None if the log knows no such."""
+        known = self.objects.get(self._key(namespace, name))
+        if known is None or known.uid != uid:
+            return None
+        return self._gone(namespace, name, version, unknown=False)
+
+    def missing(self, listed: set[str]) -> list[ObjectDeleted]:
+        """Return the deletes of what the log knows and the list lacks."""
+        gone = [key for key in self.objects if key not in listed]
+        return [self._gone(*_namespace_and_name(key), "", unknown=True) for key in gone]
+
+    def forget(self) -> None:
+        """Begin anew, as a full list does."""
+        self.objects.clear()
+        self.digest = KindDigest()
+
+    def key_of(self, obj: KubeObject) -> str:
+        return self._key(obj.namespace, obj.name)
+
+    def _key(self, namespace: str, name: str) -> str:
+        return f"{self.kind}/{namespace}/{name}"
+
+    def _gone(self, namespace: str, name: str, version: str, *, unknown: bool) -> ObjectDeleted:
+        key = self._key(namespace, name)
+        known = self.objects.pop(key)
+        self.digest.remove(key)
+        return ObjectDeleted(
+            kind=self.kind,
+            namespace=namespace,
+            name=name,
+            uid=known.uid,
+            resource_version=version,
+            final_state_unknown=unknown,
+        )
+
+
+def _namespace_and_name(key: str) -> tuple[str, str]:
+    _, namespace, name = key.split("/", 2)
+    return namespace, name
+
+
+def _older(version: str, known: str) -> bool:
+    return version.isdigit() and known.isdigit() and int(version) < int(known)
