@@ -61,6 +61,11 @@ class SimulatedCluster:
         answer = self.api.answer(request)
         return self.faults.after(request, answer) or answer
 
+    def read_fault(self, verb: Verb, kind: str) -> Fault | None:
+        """Count a list or a watch; return what its client gets instead, if anything."""
+        self.calls[verb, kind, ""] += 1
+        return self.faults.before(ApiRequest(verb=verb, kind=kind))
+
     def perform(self, calls: Sequence[Call]) -> Sequence[Answer]:
         """Perform the calls one after the other."""
         return [_answer(self.handle(to_request(call))) for call in calls]
@@ -165,8 +170,7 @@ class SimulatedCluster:
         return answer.body
 
     def _check_reader(self, verb: Verb, kind: Kind) -> None:
-        self.calls[verb, kind.name, ""] += 1
-        fault = self.faults.before(ApiRequest(verb=verb, kind=kind.name))
+        fault = self.read_fault(verb, kind.name)
         if fault is not None:
             raise reader_error(kind, fault.answer)
 
