@@ -19,13 +19,18 @@ from decklog.core.labels import LabelColumns
 from decklog.core.node_subset import NodeSubset
 from decklog.core.pod_class import PodClass, PodClasses
 from decklog.core.ports import PortTable
-from decklog.core.resource_names import NATIVE, PODS, is_scalar
+from decklog.core.resource_names import NATIVE, PODS
 from decklog.core.touch_log import TouchLog
 from decklog.objects.meta import NO_LABELS
 from decklog.objects.node import Node
 from decklog.objects.pod import Pod
 from decklog.objects.quantity import amount
-from decklog.objects.requests import has_affinity, has_required_anti_affinity, pvc_keys
+from decklog.objects.requests import (
+    has_affinity,
+    has_required_anti_affinity,
+    is_scalar_resource,
+    pvc_keys,
+)
 from decklog.objects.selectors import Taint
 
 CAPACITY_FIRST: Final = 16
@@ -217,11 +222,8 @@ class NodeTable:
     # -- what the cache does: pods -------------------------------------------------------------
 
     def add_pod(self, row: int, pod: Pod, kind: PodClass) -> None:
-        for resource, value in kind.accounted:
-            self.requested[resource, row] += value
-        milli_cpu, memory_bytes = kind.non_zero
-        self.non_zero_requested[0, row] += milli_cpu
-        self.non_zero_requested[1, row] += memory_bytes
+        self.requested[: len(kind.accounted), row] += kind.accounted
+        self.non_zero_requested[:, row] += kind.non_zero
         self.pod_count[row] += 1
         for port in kind.host_ports:
             self._ports.add(row, port)
@@ -243,11 +245,8 @@ class NodeTable:
 
         As upstream, the lists of pods with affinity are only searched if that version has some.
         """
-        for resource, value in kind.accounted:
-            self.requested[resource, row] -= value
-        milli_cpu, memory_bytes = kind.non_zero
-        self.non_zero_requested[0, row] -= milli_cpu
-        self.non_zero_requested[1, row] -= memory_bytes
+        self.requested[: len(kind.accounted), row] -= kind.accounted
+        self.non_zero_requested[:, row] -= kind.non_zero
         self.pod_count[row] -= 1
         for port in kind.host_ports:
             self._ports.remove(row, port)
@@ -286,7 +285,7 @@ class NodeTable:
         for name, text in node.allocatable.items():
             if name == PODS:
                 self.allowed_pods[row] = amount(name, text)
-            elif name in NATIVE or is_scalar(name):
+            elif name in NATIVE or is_scalar_resource(name):
                 resource = self._resources.number(name)
                 if resource >= len(self.allocatable):
                     self._grow_resources()

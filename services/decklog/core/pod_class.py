@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decklog.core.interning import Interner
-from decklog.core.resource_names import NATIVE, is_scalar
+from decklog.core.resource_names import NATIVE
 from decklog.objects import requests
 from decklog.objects.pod import Container, Pod, PodResources
 
@@ -39,9 +39,9 @@ class PodClass:
     """By resource: the same as scores count it: with defaults for cpu and memory."""
     has_scalar_requests: bool
     """Whether the incoming pod names any scalar resource, even with 0."""
-    accounted: tuple[Amount, ...]
-    """What the pod counts on its node (its status included), where that is not 0."""
-    non_zero: tuple[int, int]
+    accounted: Amounts
+    """By resource: what the pod counts on its node (its status included)."""
+    non_zero: Amounts
     """(milli-CPU, memory) that it counts on its node with defaults."""
     host_ports: tuple[Port, ...]
 
@@ -83,17 +83,20 @@ class PodClasses:
 
     def _make(self, pod: Pod) -> PodClass:
         incoming = requests.incoming(pod)
-        asked, scoring = self._amounts(incoming), self._amounts(requests.scoring(pod))
-        accounted = self._amounts(requests.accounted(pod))
+        by_resource = [
+            self._amounts(amounts)
+            for amounts in (incoming, requests.scoring(pod), requests.accounted(pod))
+        ]
+        asked, scoring, accounted = map(self._dense, by_resource)
         number = self._count
         self._count += 1
         return PodClass(
             number=number,
-            requests=self._dense(asked),
-            scoring=self._dense(scoring),
-            has_scalar_requests=any(is_scalar(name) for name in incoming),
-            accounted=tuple((row, value) for row, value in accounted if value),
-            non_zero=requests.non_zero(pod),
+            requests=asked,
+            scoring=scoring,
+            has_scalar_requests=any(requests.is_scalar_resource(name) for name in incoming),
+            accounted=accounted,
+            non_zero=np.array(requests.non_zero(pod), dtype=np.int64),
             host_ports=tuple(requests.host_ports(pod)),
         )
 
@@ -101,7 +104,7 @@ class PodClasses:
         return [
             (self.resources.number(name), value)
             for name, value in by_name.items()
-            if name in NATIVE or is_scalar(name)
+            if name in NATIVE or requests.is_scalar_resource(name)
         ]
 
     def _dense(self, amounts: list[Amount]) -> Amounts:
