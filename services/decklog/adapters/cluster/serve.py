@@ -9,7 +9,7 @@ import select
 import socket
 import socketserver
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
@@ -47,7 +47,7 @@ WATCH_TIMEOUT: Final = timedelta(minutes=30)
 """When a watch that names no end is ended; kube-apiserver takes 30 to 60 minutes."""
 WATCH_LOOK_INTERVAL: Final = timedelta(seconds=1)
 """How often an idle watch looks whether its client is still there."""
-POLL_SECONDS: Final = 0.1
+POLL_SECONDS: Final = 0.05
 """How long the listener takes to see that it should stop."""
 WATCH_BATCH_MAX: Final = 500
 STRATEGIC_MERGE: Final = "application/strategic-merge-patch+json"
@@ -128,6 +128,7 @@ class _Listener(socketserver.ThreadingTCPServer):
         self.pages = Pages()
         self.stopping = threading.Event()
         self._connections: set[socket.socket] = set()
+        self._watches: set[StoreWatch] = set()
         self._lock = threading.Lock()
         super().__init__(address, _Connection)
 
@@ -139,8 +140,22 @@ class _Listener(socketserver.ThreadingTCPServer):
         with self._lock:
             self._connections.discard(connection)
 
+    @contextlib.contextmanager
+    def open_watch(self, kind: str, options: WatchOptions) -> Iterator[StoreWatch]:
+        watch = self.cluster.store.watch(kind, options)
+        with self._lock:
+            self._watches.add(watch)
+        try:
+            yield watch
+        finally:
+            watch.close()
+            with self._lock:
+                self._watches.discard(watch)
+
     def close_connections(self) -> None:
         with self._lock:
+            for watch in self._watches:
+                watch.close()
             for connection in self._connections:
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
@@ -228,16 +243,13 @@ class _Connection(socketserver.StreamRequestHandler):
             write_response(self.wfile, request, self._fault(fault))
             return
         selects = _watch_selector(route, request)
-        options = _watch_options(request)
-        watch = cluster.store.watch(route.resource.kind, options)
-        try:
+        with self.server.open_watch(route.resource.kind, _watch_options(request)) as watch:
             begin_chunks(self.wfile)
-            self._stream(watch, route, selects)
-        except WatchExpired as expired:
-            status = failure(410, "Expired", str(expired)).body
-            self._send([{"type": "ERROR", "object": status}])
-        finally:
-            watch.close()
+            try:
+                self._stream(watch, route, selects)
+            except WatchExpired as expired:
+                status = failure(410, "Expired", str(expired)).body
+                self._send([{"type": "ERROR", "object": status}])
         write_chunk(self.wfile, b"")
 
     def _stream(self, watch: StoreWatch, route: Route, selects: Selects) -> None:
