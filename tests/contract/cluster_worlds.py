@@ -102,7 +102,7 @@ class World:
 
 @contextlib.contextmanager
 def open_world(how: str, *, limits: Limits | None = None) -> Iterator[World]:
-    """Open a world of nodes n1 and n2 in namespace default, whose adapter is `simulated` or `http`."""
+    """Open a world of nodes n1 and n2, whose adapter is `simulated` or `http`."""
     clock, faults = ManualClock(), ScriptedFaults()
     cluster = SimulatedCluster(clock, seed=7, limits=limits or Limits(), faults=faults)
     cluster.create("Namespace", {"metadata": {"name": "default"}})
