@@ -3,6 +3,7 @@
     python -m tests.golden.generate_events
 
 A file that exists is never touched: it is what some release wrote, and every later one reads it.
+SCHEMAS pins what a program can tell of a version's schema; to add a field, delete its line first.
 """
 
 import dataclasses
@@ -15,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from decklog.adapters.log.envelope import headers_of
+from decklog.events.schemas import structure, value_schemas
 from decklog.events.upcasts import split_type
 from decklog.ports.entries import decision_entries, event_entry
 from decklog.ports.ledger import ZERO_HASH
@@ -24,6 +26,7 @@ from tests.unit.events import samples
 
 ROOT: Final = Path(__file__).parent / "events"
 MANIFEST: Final = ROOT / "SHA256SUMS"
+PINS: Final = ROOT / "SCHEMAS"
 CLUSTER: Final = "harbour"
 NOW_MS: Final = 1_770_091_506_789
 HEAD: Final = ChainHead(
@@ -46,6 +49,9 @@ def main() -> None:
             path.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n")
             sys.stdout.write(f"{path}\n")
     MANIFEST.write_text("".join(f"{line}\n" for line in manifest()))
+    pinned = pins() if PINS.exists() else {}
+    pinned = dict(sorted({**structures(), **pinned}.items()))
+    PINS.write_text("".join(f"{digest}  {ce_type}\n" for ce_type, digest in pinned.items()))
 
 
 def manifest() -> list[str]:
@@ -53,6 +59,20 @@ def manifest() -> list[str]:
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(ROOT).as_posix()}"
         for path in sorted(ROOT.rglob("*.json"))
     ]
+
+
+def pins() -> dict[str, str]:
+    """Return the digests that were written down, by type."""
+    lines = [line.split("  ") for line in PINS.read_text().splitlines()]
+    return {ce_type: digest for digest, ce_type in lines}
+
+
+def structures() -> dict[str, str]:
+    """Return the digests of today's schemas, by type; their words may change."""
+    return {
+        ce_type: hashlib.sha256(msgspec.json.encode(structure(schema), order="sorted")).hexdigest()
+        for ce_type, schema in value_schemas().items()
+    }
 
 
 def _events() -> dict[Path, dict[str, Any]]:

@@ -30,7 +30,7 @@ from decklog.events.codec import (
 from decklog.ports.entries import decode_decision_entry
 from decklog.ports.log import Entry
 from decklog.ports.sealing import chained
-from tests.golden.generate_events import MANIFEST, NOW_MS, ROOT, manifest
+from tests.golden.generate_events import MANIFEST, NOW_MS, ROOT, manifest, pins, structures
 
 FILES: Final = sorted(ROOT.rglob("*.json"))
 DECISION_TYPES: Final = {cls.ce_type: cls for cls in DECISION_KINDS.values()}
@@ -52,6 +52,10 @@ def name(path: Path) -> str:
 
 def test_golden_files_are_only_added_to() -> None:
     assert MANIFEST.read_text().splitlines() == manifest()
+
+
+def test_no_schema_of_a_version_changes_in_silence() -> None:
+    assert structures() == pins()
 
 
 @pytest.mark.parametrize("ce_type", [*EVENT_TYPES, *DECISION_TYPES])
