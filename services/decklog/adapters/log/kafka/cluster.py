@@ -1,10 +1,9 @@
 """What a Kafka cluster answers about topics: ids, bounds, settings."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from kafka import KafkaAdminClient, OffsetSpec, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
@@ -13,12 +12,15 @@ from kafka.errors import (
     InvalidReplicationFactorError,
     InvalidTopicError,
     PolicyViolationError,
+    RetriableError,
     TopicAlreadyExistsError,
 )
 
 from decklog.adapters.log.envelope import ENTRY_BYTES_MAX
 from decklog.adapters.log.kafka.connection import ERRORS, Connection, translated
 from decklog.core.errors import LogUnavailable, Refused
+
+Answer = TypeVar("Answer")
 
 FRAMING_BYTES: Final = 1_024
 """Kept free below max.message.bytes: the batch's header, and lengths."""
@@ -43,7 +45,7 @@ class TopicFound:
 
 
 class Cluster:
-    """Asks one question at a time, from any thread, with a new client after each error."""
+    """Asks one question at a time, from any thread."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -52,8 +54,7 @@ class Cluster:
 
     def identity(self, topic: str) -> str:
         """Return the topic's id, which changes when it is deleted and created again."""
-        with self._asking(f"find topic {topic!r}") as admin:
-            found = admin.describe_topics([topic])[0]
+        found = self._ask(f"find topic {topic!r}", lambda admin: admin.describe_topics([topic])[0])
         if found["error_code"] != 0:
             msg = f"cannot find topic {topic!r} at {self._connection.bootstrap!r}"
             raise LogUnavailable(msg)
@@ -61,10 +62,13 @@ class Cluster:
 
     def bounds(self, topic: str) -> tuple[int, int]:
         partition = TopicPartition(topic, 0)
-        with self._asking(f"read the bounds of topic {topic!r}") as admin:
+
+        def ask(admin: KafkaAdminClient) -> tuple[int, int]:
             first = admin.list_partition_offsets({partition: OffsetSpec.EARLIEST})
             end = admin.list_partition_offsets({partition: OffsetSpec.LATEST})
-        return first[partition].offset, end[partition].offset - 1
+            return first[partition].offset, end[partition].offset - 1
+
+        return self._ask(f"read the bounds of topic {topic!r}", ask)
 
     def entry_bytes_max(self, topic: str) -> int:
         """Return how large an entry may be.
@@ -76,8 +80,8 @@ class Cluster:
 
     def topics(self, prefix: str) -> Sequence[TopicFound]:
         """Return the topics whose names begin so."""
-        with self._asking("list topics") as admin:
-            found = [each for each in admin.describe_topics() if each["name"].startswith(prefix)]
+        described = self._ask("list topics", lambda admin: admin.describe_topics())
+        found = [topic for topic in described if topic["name"].startswith(prefix)]
         configs = self.configs([topic["name"] for topic in found])
         return [
             TopicFound(
@@ -94,8 +98,10 @@ class Cluster:
         if not topics:
             return {}
         resources = [ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics]
-        with self._asking(f"read the settings of {', '.join(topics)}") as admin:
-            found = admin.describe_configs(resources, config_filter="all")["topic"]
+        found = self._ask(
+            f"read the settings of {', '.join(topics)}",
+            lambda admin: admin.describe_configs(resources, config_filter="all")["topic"],
+        )
         for topic in topics:
             if not found.get(topic):
                 msg = f"cannot read the settings of topic {topic!r}: it is gone, or hidden from us"
@@ -114,7 +120,8 @@ class Cluster:
             "replication_factor": replication,
             "configs": dict(configs),
         }
-        with self._asking(f"create topic {topic!r}") as admin:
+
+        def ask(admin: KafkaAdminClient) -> bool:
             try:
                 admin.create_topics({topic: wanted}, wait_for_metadata=True)
             except TopicAlreadyExistsError:
@@ -122,19 +129,31 @@ class Cluster:
             except _IMPOSSIBLE as error:
                 msg = f"cannot create topic {topic!r} with {replication} replicas: {error}"
                 raise Refused(msg) from error
-        return True
+            return True
+
+        return self._ask(f"create topic {topic!r}", ask)
 
     def close(self) -> None:
         with self._lock:
             self._drop()
 
-    @contextmanager
-    def _asking(self, what: str) -> Iterator[KafkaAdminClient]:
+    def _ask(self, what: str, question: Callable[[KafkaAdminClient], Answer]) -> Answer:
+        """Ask over the connection that we have, else over a new one.
+
+        The broker closes what is idle for ten minutes, and the first question after that (or
+        after a restart) fails at once.
+        """
         with self._lock, translated(what):
-            if self._admin is None:
-                self._admin = self._connection.admin()
+            if self._admin is not None:
+                try:
+                    return question(self._admin)
+                except ERRORS as error:
+                    self._drop()
+                    if not isinstance(error, RetriableError):
+                        raise
+            self._admin = self._connection.admin()
             try:
-                yield self._admin
+                return question(self._admin)
             except ERRORS:
                 self._drop()
                 raise
