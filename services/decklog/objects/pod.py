@@ -27,7 +27,7 @@ class Container:
     name: str
     image: str = ""
     requests: dict[str, str] | None = None
-    """None: no requests were given. An explicit zero is kept, since scoring tells it from nothing."""
+    """None: none were given. An explicit zero is kept: scoring tells it from nothing."""
     limits: dict[str, str] | None = None
     ports: tuple[ContainerPort, ...] = ()
     """Only those with a host port."""
