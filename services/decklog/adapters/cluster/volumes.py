@@ -248,7 +248,7 @@ def _capacity(volume: Mapping[str, Any]) -> int:
 
 def _bytes(text: str) -> int:
     try:
-        return quantity.parse(text).value
+        return quantity.parse(text).value()
     except quantity.InvalidQuantity:
         return 0  # A real API server does not store such an object.
 

@@ -5,6 +5,7 @@ priorities, and a few that fit nowhere, each for another reason, so that there i
 explain. The same seed gives the same names, sizes and order.
 """
 
+import contextlib
 import heapq
 import itertools
 import random
@@ -15,6 +16,7 @@ from typing import Any, Final
 from decklog.adapters.cluster.kubelet import RUN_SECONDS
 from decklog.adapters.cluster.pods import REGION, ZONE
 from decklog.adapters.cluster.simulated import SimulatedCluster
+from decklog.core.errors import Refused
 
 Raw = dict[str, Any]
 
@@ -222,8 +224,9 @@ class Load:
     def _create(self, now_ms: int) -> None:
         pod = next(self._pods)
         metadata = pod["metadata"]
-        self._cluster.create("Pod", pod)
         self._created += 1
+        with contextlib.suppress(Refused):  # Somebody has deleted its priority class.
+            self._cluster.create("Pod", pod)
         look_ms = now_ms + int(metadata["annotations"][RUN_SECONDS]) * 1000 + LOOK_INTERVAL_MS
         heapq.heappush(self._looks, (look_ms, metadata["namespace"], metadata["name"]))
 
@@ -234,7 +237,8 @@ class Load:
         if pod["spec"].get("nodeName") and pod["status"]["phase"] in ("Pending", "Running"):
             heapq.heappush(self._looks, (now_ms + LOOK_INTERVAL_MS, namespace, name))
             return False
-        self._cluster.delete("Pod", name, namespace)
+        with contextlib.suppress(Refused):  # Somebody was quicker.
+            self._cluster.delete("Pod", name, namespace)
         return True
 
 
