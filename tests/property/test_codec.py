@@ -23,10 +23,8 @@ from decklog.events.codec import (
     decode_event,
     encode_decision,
     encode_event,
-    object_digest,
 )
 from decklog.events.facts import Decision, Event, Undecodable
-from decklog.objects.node import Node
 
 TEXT: Final = st.text(max_size=8)
 NUMBER: Final = st.integers(-(2**63), 2**63 - 1)
@@ -128,13 +126,6 @@ def test_a_damaged_decision_is_refused_or_is_one(
     payload[data.draw(st.integers(0, len(payload) - 1))] = data.draw(st.integers(0, 255))
     with suppress(Malformed):
         decode_decision(bytes(payload))
-
-
-@given(st.dictionaries(TEXT, TEXT, max_size=4))
-def test_the_order_of_labels_does_not_change_a_digest(labels: dict[str, str]) -> None:
-    turned = dict(reversed(labels.items()))
-    want, got = (object_digest(Node(uid="u", name="n", labels=each)) for each in (labels, turned))
-    assert got == want
 
 
 def _without_defaults(value: Any) -> Any:

@@ -19,8 +19,8 @@ from typing import Final, assert_never
 
 from decklog.binder.kube_events import scheduled_event
 from decklog.binder.work import Outcome, retry_at
-from decklog.core.state import STAMP
 from decklog.events.facts import BindFailed, BindSucceeded, BindUnknown, PodAssumed
+from decklog.objects.meta import STAMP
 from decklog.ports.cluster import (
     Answer,
     BindPod,

@@ -402,7 +402,7 @@ class BinderService:
     # -- reporting it --------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Store outcomes in the ledger, then bring to the log those that the scheduler waits for."""
+        """Store outcomes in the ledger, then bring those that the scheduler awaits to the log."""
         if self._outcomes:
             updates = [outcome.update(effect) for effect, outcome in self._outcomes]
             ours = set(

@@ -12,7 +12,7 @@ cause; the same tick decides.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from decklog.core.cache import Cache
 from decklog.core.errors import IllegalTransition
@@ -58,12 +58,10 @@ from decklog.events.facts import (
     VictimRefused,
 )
 from decklog.objects.kinds import KIND_BY_NAME
-from decklog.objects.meta import KubeObject
+from decklog.objects.meta import STAMP, KubeObject
 from decklog.objects.node import Node
 from decklog.objects.pod import Pod
 
-STAMP: Final = "decklog.dev/decision"
-"""Annotation that the binder stamps on a pod: `<seq>.<first 8 hex digits of the hash>`."""
 Ask = Callable[[bytes], bytes]
 """How an extender is asked: live over HTTP, on replay from the tick's record."""
 

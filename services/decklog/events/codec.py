@@ -13,7 +13,6 @@ included; on replay msgspec decodes the same classes and looks at the types only
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from functools import cache
-from hashlib import blake2b
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 import msgspec
@@ -138,18 +137,6 @@ def upserted(held: KubeObject) -> ObjectUpserted:
 
 def object_key(held: KubeObject) -> str:
     return f"{type(held).__name__}/{held.namespace}/{held.name}"
-
-
-def object_digest(held: KubeObject) -> int:
-    """Return a 128-bit digest of everything that scheduling reads of the object.
-
-    Its resourceVersion is left out: a version that changes nothing else is not published, so
-    the log may rightly hold an older one. The digest of many objects is the sum modulo 2^128.
-    """
-    body = _SORTED_ENCODER.encode(_OBJECT_PRUNERS[type(held)](held))
-    digest = blake2b(object_key(held).encode(), digest_size=16)
-    digest.update(b"\0" + body)
-    return int.from_bytes(digest.digest(), "big")
 
 
 def encode_decision(header: DecisionHeader, fact: Decision) -> bytes:

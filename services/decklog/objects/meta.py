@@ -11,6 +11,9 @@ ClusterName = NewType("ClusterName", str)
 NO_LABELS: Final[dict[str, str]] = {}
 """Shared by objects without labels or annotations; nobody writes into an object's dicts."""
 
+STAMP: Final = "decklog.dev/decision"
+"""Annotation that the binder stamps on a pod: `<seq>.<first 8 hex digits of the hash>`."""
+
 
 class KubeObject(Protocol):
     """What the watcher, the codec and the simulated cluster need of an object of any kind."""

@@ -43,12 +43,23 @@ class BadRecord(DecklogError):
     """An entry that is not what it claims to be, or a fact that no entry can hold."""
 
 
-def event_entry(fact: Event, *, cluster: str, time_ms: int) -> Entry:
+def event_value(fact: Event) -> bytes:
+    """Return the bytes that stand for the event in the log.
+
+    Raises:
+        BadRecord: it has none.
+    """
     try:
-        value = encode_event(fact)
+        return encode_event(fact)
     except Malformed as error:
         msg = f"cannot write {event_key(fact)!r} to the log: {error}"
         raise BadRecord(msg) from error
+
+
+def event_entry(fact: Event, *, cluster: str, time_ms: int, value: bytes | None = None) -> Entry:
+    """Return the entry that carries the event; `value` where its bytes are known already."""
+    if value is None:
+        value = event_value(fact)
     return Entry(
         key=event_key(fact),
         type=type(fact).ce_type,

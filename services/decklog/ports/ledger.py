@@ -275,7 +275,7 @@ class LedgerReader(Protocol):
 
 
 class LeaderLedger(Protocol):
-    """What the one leader of a stream writes. Each commit checks the generation: that is the fence."""
+    """What the leader of a stream writes. Each commit checks the generation: that is the fence."""
 
     def take_over(
         self, stream: str, *, holder: str, elected: int = 0, ttl: timedelta = LEADER_TTL
@@ -350,9 +350,7 @@ class EffectLedger(Protocol):
         """
         ...
 
-    def sweep(
-        self, stream: str, *, owner: str, seq_last: int, limit: int
-    ) -> Sequence[Effect]:
+    def sweep(self, stream: str, *, owner: str, seq_last: int, limit: int) -> Sequence[Effect]:
         """Claim up to `limit` pending effects of decisions up to `seq_last`, by (seq, n).
 
         Raises:

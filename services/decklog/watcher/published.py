@@ -1,19 +1,27 @@
 """What the watcher has put into the events log: the truth that a list is compared with."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from typing import NamedTuple
 
-from decklog.events.codec import encode_event, event_key, upserted
+from decklog.events.codec import event_key, upserted
 from decklog.events.digests import KindDigest, object_digest
-from decklog.events.facts import ObjectDeleted, ObjectUpserted
+from decklog.events.facts import Event, ObjectDeleted
 from decklog.objects.meta import KubeObject
+from decklog.ports.entries import event_value
 
 
-def _content(obj: Any) -> bytes:
-    """Return a digest of all that scheduling reads of the object, its version left out."""
-    body = encode_event(upserted(replace(obj, resource_version="")))
-    return blake2b(body, digest_size=16).digest()
+def _content(value: bytes, obj: KubeObject) -> bytes:
+    """Return a digest of all that scheduling reads of the object: of its bytes but the version."""
+    version = f'"resource_version":"{obj.resource_version}"'.encode()
+    return blake2b(value.replace(version, b"", 1), digest_size=16).digest()
+
+
+class Told(NamedTuple):
+    """An event to be published, and its bytes where they are known already."""
+
+    fact: Event
+    value: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,28 +39,29 @@ class PublishedKind:
     objects: dict[str, _Known] = field(default_factory=dict)
     digest: KindDigest = field(default_factory=KindDigest)
 
-    def upsert(self, obj: KubeObject, *, always: bool = False) -> ObjectUpserted | None:
+    def upsert(self, obj: KubeObject, *, always: bool = False) -> Told | None:
         """Return the event that brings the log up to this object; None if it need not be told."""
         fact = upserted(obj)
         key = event_key(fact)
         known = self.objects.get(key)
-        content = _content(obj)
+        value = event_value(fact)
+        content = _content(value, obj)
         if not always and known is not None and known.uid == obj.uid:
             older = _older(obj.resource_version, known.resource_version)
             if older or known.content == content:
                 return None
         self.objects[key] = _Known(obj.uid, obj.resource_version, content)
-        self.digest.put(key, object_digest(key, encode_event(fact)))
-        return fact
+        self.digest.put(key, object_digest(key, value))
+        return Told(fact, value)
 
-    def delete(self, *, namespace: str, name: str, uid: str, version: str) -> ObjectDeleted | None:
+    def delete(self, *, namespace: str, name: str, uid: str, version: str) -> Told | None:
         """Return the event of a delete that the watch reported; None if the log knows no such."""
         known = self.objects.get(self._key(namespace, name))
         if known is None or known.uid != uid:
             return None
         return self._gone(namespace, name, version, unknown=False)
 
-    def missing(self, listed: set[str]) -> list[ObjectDeleted]:
+    def missing(self, listed: set[str]) -> list[Told]:
         """Return the deletes of what the log knows and the list lacks."""
         gone = [key for key in self.objects if key not in listed]
         return [self._gone(*_namespace_and_name(key), "", unknown=True) for key in gone]
@@ -68,17 +77,19 @@ class PublishedKind:
     def _key(self, namespace: str, name: str) -> str:
         return f"{self.kind}/{namespace}/{name}"
 
-    def _gone(self, namespace: str, name: str, version: str, *, unknown: bool) -> ObjectDeleted:
+    def _gone(self, namespace: str, name: str, version: str, *, unknown: bool) -> Told:
         key = self._key(namespace, name)
         known = self.objects.pop(key)
         self.digest.remove(key)
-        return ObjectDeleted(
-            kind=self.kind,
-            namespace=namespace,
-            name=name,
-            uid=known.uid,
-            resource_version=version,
-            final_state_unknown=unknown,
+        return Told(
+            ObjectDeleted(
+                kind=self.kind,
+                namespace=namespace,
+                name=name,
+                uid=known.uid,
+                resource_version=version,
+                final_state_unknown=unknown,
+            )
         )
 
 

@@ -155,11 +155,11 @@ class WatcherService:
             if obj is None:
                 continue
             listed.add(published.key_of(obj))
-            fact = published.upsert(obj, always=full)
-            if fact is not None:
-                self._queue(fact)
+            told = published.upsert(obj, always=full)
+            if told is not None:
+                self._queue(*told)
         for gone in published.missing(listed):
-            self._queue(gone)
+            self._queue(*gone)
         self._queue(
             ResyncFinished(
                 kind=kind.name,
@@ -195,18 +195,18 @@ class WatcherService:
         if obj is None:
             return
         if event.type is WatchEventType.DELETED:
-            fact: Event | None = watched.published.delete(
+            told = watched.published.delete(
                 namespace=obj.namespace,
                 name=obj.name,
                 uid=obj.uid,
                 version=event.resource_version,
             )
         else:
-            fact = watched.published.upsert(obj)
-        if fact is None:
+            told = watched.published.upsert(obj)
+        if told is None:
             self.metrics.unchanged += 1
         else:
-            self._queue(fact)
+            self._queue(*told)
 
     def _reduce(self, kind: Kind, raw: RawObject) -> KubeObject | None:
         try:
@@ -218,9 +218,9 @@ class WatcherService:
 
     # -- the log -------------------------------------------------------------------------------
 
-    def _queue(self, fact: Event) -> None:
-        entry = event_entry(fact, cluster=self.cluster, time_ms=self.clock.now_ms())
-        self._pending.append(entry)
+    def _queue(self, fact: Event, value: bytes | None = None) -> None:
+        now = self.clock.now_ms()
+        self._pending.append(event_entry(fact, cluster=self.cluster, time_ms=now, value=value))
 
     def _flush(self) -> bool:
         """Append what is pending. What may have been appended is appended again after an error."""

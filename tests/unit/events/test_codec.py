@@ -21,7 +21,6 @@ from decklog.events.codec import (
     encode_event,
     event_id,
     event_key,
-    object_digest,
     upserted,
 )
 from decklog.events.examples import DECISIONS, EVENTS, OBJECTS
@@ -253,22 +252,6 @@ def test_a_payload_that_is_no_decision_is_refused(payload: bytes) -> None:
 
 def test_every_decision_has_an_example() -> None:
     assert {type(each) for each in DECISIONS} == set(DECISION_KINDS.values())
-
-
-@pytest.mark.parametrize("fact", OBJECTS, ids=lambda fact: type(fact).__name__)
-def test_every_field_but_the_version_changes_the_digest(fact: Any) -> None:
-    cls = type(fact.object)
-    held, other = replace(samples.bare(cls), uid="u", name="n"), samples.full(cls)
-    digest = object_digest(held)
-    for field in dataclasses.fields(cls):
-        value = "other" if field.name == "namespace" else getattr(other, field.name)
-        changed = object_digest(replace(held, **{field.name: value})) != digest
-        assert changed == (field.name != "resource_version"), field.name
-
-
-def test_a_digest_never_changes() -> None:
-    """Watchers of other releases compute the same sum."""
-    assert f"{object_digest(POD):032x}" == "1b47962c27f0424a840a996ad37fd0d3"
 
 
 TOP: Final = tuple(
