@@ -239,7 +239,11 @@ NO_ANSWER: Final = Answer(code=0)
 
 def _pool(server_url: str, credentials: Credentials, size: int) -> urllib3.HTTPConnectionPool:
     settings: dict[str, Any] = {"maxsize": size, "retries": False}
-    if server_url.startswith("https:"):
+    scheme = server_url.partition("://")[0]
+    if scheme not in ("http", "https"):
+        msg = f"cannot use {server_url!r} as the API server's address: it is no http(s) URL"
+        raise BadConfiguration(msg)
+    if scheme == "https":
         settings |= {
             "ca_certs": credentials.ca_file,
             "cert_file": credentials.client_cert_file,

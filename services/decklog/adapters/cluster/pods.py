@@ -43,7 +43,7 @@ def admitted(spec: Mapping[str, Any]) -> Raw:
 
 
 def initial_status(spec: Mapping[str, Any], now: str) -> Raw:
-    status: Raw = {"phase": "Pending", "qosClass": "Burstable"}
+    status: Raw = {"phase": "Pending", "qosClass": _quality(spec)}
     if spec.get("schedulingGates"):
         status["conditions"] = [
             condition("PodScheduled", "False", now, reason="SchedulingGated", message=GATED)
@@ -181,6 +181,23 @@ def _admitted_container(container: Mapping[str, Any], host_network: bool) -> Map
             "ports": [_admitted_port(port, host_network) for port in container["ports"]],
         }
     return container
+
+
+def _quality(spec: Mapping[str, Any]) -> str:
+    """Return the class of service that requests and limits of CPU and memory make."""
+    containers = [*spec.get("containers", ()), *spec.get("initContainers", ())]
+    resources = [one.get("resources") or {} for one in containers]
+    if not any(one.get("requests") or one.get("limits") for one in resources):
+        return "BestEffort"
+    if all(_is_guaranteed(one.get("requests") or {}, one.get("limits") or {}) for one in resources):
+        return "Guaranteed"
+    return "Burstable"
+
+
+def _is_guaranteed(requests: Mapping[str, str], limits: Mapping[str, str]) -> bool:
+    return all(
+        limits.get(name) and limits[name] == requests.get(name) for name in ("cpu", "memory")
+    )
 
 
 def _admitted_port(port: Mapping[str, Any], host_network: bool) -> Raw:

@@ -275,6 +275,7 @@ class _Connection(socketserver.StreamRequestHandler):
 
 
 def _to_api_request(route: Route, request: HttpRequest) -> ApiRequest:
+    merge_lists = _merges_lists(request)
     return ApiRequest(
         verb=_verb(route, request.method),
         kind=route.resource.kind,
@@ -282,7 +283,7 @@ def _to_api_request(route: Route, request: HttpRequest) -> ApiRequest:
         name=route.name,
         subresource=route.subresource,
         body=_body(request),
-        merge_lists=_merges_lists(request),
+        merge_lists=merge_lists,
         dry_run=request.query.get("dryRun") == "All",
     )
 

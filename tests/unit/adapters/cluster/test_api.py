@@ -135,6 +135,24 @@ def test_a_pod_gets_the_defaults_that_scheduling_reads(cluster: SimulatedCluster
     assert "hostPort" not in container["ports"][0], "what was given stays as it was"
 
 
+BOTH = {"cpu": "1", "memory": "1Gi"}
+
+
+@pytest.mark.parametrize(
+    ("resources", "want"),
+    [
+        pytest.param({}, "BestEffort", id="nothing asked for"),
+        pytest.param({"requests": {"cpu": "1"}}, "Burstable", id="no limit"),
+        pytest.param({"limits": BOTH}, "Guaranteed", id="limits stand in for requests"),
+        pytest.param({"limits": BOTH, "requests": {"cpu": "500m"}}, "Burstable", id="less than"),
+    ],
+)
+def test_quality_of_service(cluster: SimulatedCluster, resources: Any, want: str) -> None:
+    spec = {"containers": [{"name": "main", "resources": resources}]}
+    pod = cluster.create("Pod", {"metadata": {"name": "q"}, "spec": spec})
+    assert pod["status"]["qosClass"] == want
+
+
 def test_a_namespace_comes_with_its_first_object(cluster: SimulatedCluster) -> None:
     cluster.create("Pod", {"metadata": {"name": "a1", "namespace": "shop"}})
     namespace = cluster.get("Namespace", "shop")
