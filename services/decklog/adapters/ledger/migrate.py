@@ -1,0 +1,65 @@
+"""Bring a database to the schema that this code knows, or back."""
+
+from pathlib import Path
+from typing import Final
+
+from alembic import command
+from alembic.config import Config
+
+import decklog
+from decklog.adapters.ledger.schema import SchemaStatus, check_schema, read_status, status
+from decklog.adapters.ledger.store import Access, open_engine, translated
+from decklog.core.errors import Refused
+
+__all__ = ["SchemaStatus", "check_schema", "downgrade", "folder", "status", "upgrade"]
+
+BASE: Final = "base"
+HEAD: Final = "head"
+
+
+def upgrade(url: str, revision: str = HEAD) -> SchemaStatus:
+    """Run the migrations that are missing, and return where the database stands.
+
+    Raises:
+        LedgerUnavailable: the database did not answer, or somebody holds a table for too long.
+        Refused: a newer decklog has migrated it.
+    """
+    return _migrate(url, revision, up=True)
+
+
+def downgrade(url: str, revision: str = BASE) -> SchemaStatus:
+    """Undo migrations down to the revision; `base` drops every table, and what is in it.
+
+    Raises:
+        LedgerUnavailable: the database did not answer, or somebody holds a table for too long.
+        Refused: a newer decklog has migrated it.
+    """
+    return _migrate(url, revision, up=False)
+
+
+def folder() -> Path:
+    """Return the migrations: inside the package if it was installed, beside it in a checkout."""
+    package = Path(decklog.__file__).parent
+    installed = package / "migrations"
+    return installed if installed.exists() else package.parents[1] / "migrations"
+
+
+def _migrate(url: str, revision: str, *, up: bool) -> SchemaStatus:
+    engine = open_engine(url, access=Access.OWNER)
+    try:
+        with translated(url), engine.connect() as plain:
+            connection = plain.execution_options(begin="BEGIN IMMEDIATE")
+            found = read_status(connection)
+            connection.rollback()  # Each migration begins its own transaction.
+            if found.is_newer:
+                msg = (
+                    f"cannot migrate the ledger: its schema is {found.revision}, and this version "
+                    f"knows {found.code_revision}: use the newer decklog"
+                )
+                raise Refused(msg)
+            config = Config(folder() / "alembic.ini")
+            config.attributes["connection"] = connection
+            (command.upgrade if up else command.downgrade)(config, revision)
+            return read_status(connection)
+    finally:
+        engine.dispose()
