@@ -13,6 +13,7 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote
 
 BODY_BYTES_MAX: Final = 3 * 1024 * 1024  # What kube-apiserver takes.
+DRAINED_BYTES_MAX: Final = 4 * BODY_BYTES_MAX  # Of a body that is too large, to say so.
 HEADERS_MAX: Final = 100
 LINE_BYTES_MAX: Final = 65_536
 GZIP_BYTES_MIN: Final = 128 * 1024  # Below this kube-apiserver does not compress either.
@@ -130,6 +131,8 @@ def _read_body(stream: BufferedIOBase, headers: Mapping[str, str]) -> bytes:
         msg = f"cannot read a body of length {length!r}"
         raise MalformedRequest(msg)
     if int(length) > BODY_BYTES_MAX:
+        # A client that is still sending would see a broken pipe instead of the answer.
+        stream.read(min(int(length), DRAINED_BYTES_MAX))
         raise BodyTooLarge
     return stream.read(int(length)) if int(length) else b""
 
