@@ -38,8 +38,8 @@ def downgrade() -> None:
 
 
 def _execute(statement: str) -> None:
-    """Run the statement as it stands: a colon in it is no parameter."""
-    op.get_bind().exec_driver_sql(statement)
+    """Run the statement as it stands: colon and per cent sign are no parameters."""
+    op.get_bind().exec_driver_sql(statement, execution_options={"no_parameters": True})
 
 
 NAMES = (
