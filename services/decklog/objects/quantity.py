@@ -20,7 +20,12 @@ DIGITS_APART_MAX: Final = 2_000
 AMOUNTS_CACHED: Final = 1 << 16
 """Pairs of resource and text, some 15 MB; a cluster has a few thousand."""
 
+NANO_MAX: Final = 10**40
+"""Where `nano` holds an amount that is too large: far above what int64 units are."""
+
 _NANO: Final = -9
+_NANOS_IN_UNIT: Final = 10**9
+_NANOS_IN_MILLI: Final = 10**6
 _INT64_DIGITS: Final = 19
 _FAST_DIGITS: Final = 18
 """Upstream holds up to so many digits in an int64, and keeps the text of such a quantity."""
@@ -101,7 +106,7 @@ class Quantity:
     def exact(self, scale: int) -> int | None:
         """Return the amount in units of `10**scale` if it is a whole number within int64."""
         shift = self.exponent - scale
-        if shift < 0 or self._digits() + shift > _INT64_DIGITS:
+        if shift < 0 or self.digits + shift > _INT64_DIGITS:
             return None
         scaled = self.mantissa * _power(shift)
         return scaled if abs(scaled) <= INT64_MAX else None
@@ -148,14 +153,15 @@ class Quantity:
     def _scaled(self, scale: int) -> int:
         shift = self.exponent - scale
         if shift >= 0:
-            if self._digits() + shift > _INT64_DIGITS:
+            if self.digits + shift > _INT64_DIGITS:
                 return INT64_MAX if self.mantissa > 0 else -INT64_MAX
             scaled = self.mantissa * _power(shift)
         else:
             scaled = _rounded_away(self.mantissa, -shift)
         return max(-INT64_MAX, min(scaled, INT64_MAX))
 
-    def _digits(self) -> int:
+    @property
+    def digits(self) -> int:
         return len(str(abs(self.mantissa)))
 
     def _order(self) -> tuple[int, int]:
@@ -163,7 +169,7 @@ class Quantity:
         if not self.mantissa:
             return 0, 0
         sign = 1 if self.mantissa > 0 else -1
-        return sign, sign * (self._digits() + self.exponent)
+        return sign, sign * (self.digits + self.exponent)
 
 
 ZERO: Final = Quantity(0)
@@ -204,15 +210,22 @@ def amount(resource: str, text: str) -> int:
 
 
 @lru_cache(maxsize=AMOUNTS_CACHED)
-def exact_amount(resource: str, text: str) -> int | None:
-    """Return `amount` where it is the exact amount, so that sums of it are exact; else None."""
-    return parse(text).exact(-3 if resource == "cpu" else 0)
+def nano(text: str) -> int:
+    """Return the exact amount in 10**-9, so that sums of it are exact.
+
+    What exceeds int64 is held at NANO_MAX, which stays too large after any sum that occurs.
+    """
+    quantity = parse(text)
+    if quantity.digits + quantity.exponent > _INT64_DIGITS:
+        return NANO_MAX if quantity.mantissa > 0 else -NANO_MAX
+    return quantity.mantissa * _power(quantity.exponent - _NANO)
 
 
-@lru_cache(maxsize=AMOUNTS_CACHED)
-def parsed(text: str) -> Quantity:
-    """Parse, remembering what was parsed."""
-    return parse(text)
+def counted(resource: str, nanos: int) -> int:
+    """Return a sum of `nano` as the scheduler counts the resource: see `amount`."""
+    unit = _NANOS_IN_MILLI if resource == "cpu" else _NANOS_IN_UNIT
+    whole = -(-nanos // unit) if nanos > 0 else nanos // unit
+    return max(-INT64_MAX, min(whole, INT64_MAX))
 
 
 def _suffix(text: str, suffix: str) -> tuple[int, int, Format]:

@@ -1,121 +1,148 @@
-"""What a pod asks for, as kube-scheduler v1.36 counts it.
+"""What a pod asks for and what else it takes from a node, as kube-scheduler counts it.
 
-`incoming` is what the Fit filter asks for, `accounted` what a node is charged with (it looks at
-resizes in progress), `non_zero` and `scoring` are the two with defaults for containers that ask
-for nothing, which only scores use. All return integers: milli-CPU, bytes, units. They are summed
-exactly, in nano-units, and rounded away from zero once, at the end.
+There are four sums. `incoming` is what the Fit filter asks for, from the spec alone; `accounted`
+is what a node is charged with, which looks at resizes in progress. `scoring` and `non_zero` are
+the same two with defaults for containers that ask for nothing; only scores use them. Of the
+containers a sum is made like this, for each resource:
+
+    app containers and sidecars together, or the highest point of the start-up if that is more
+    (an init container runs beside the sidecars before it); then what the pod asks for as a
+    whole takes its place; then the pod's overhead is added.
+
+Sums are exact, and rounded away from zero once, at the end.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
-from decklog.objects.pod import Container, ContainerPort, Pod
-from decklog.objects.quantity import parsed
+from decklog.objects.label_syntax import key_problem
+from decklog.objects.pod import Container, ContainerPort, ContainerStatus, Pod
+from decklog.objects.quantity import amount, counted, nano
 
 Amounts = dict[str, int]
-INT64_MAX: Final = 2**63 - 1
-NANO: Final = 10**9
-CPU_DEFAULT: Final = 100
-"""Milli-CPU that a container without a cpu request counts for in scores."""
-MEMORY_DEFAULT: Final = 200 * 1024 * 1024
-"""Bytes, likewise."""
-_CPU_DEFAULT_NANO: Final = CPU_DEFAULT * NANO // 1000
-_MEMORY_DEFAULT_NANO: Final = MEMORY_DEFAULT * NANO
-_NATIVE: Final = "kubernetes.io/"
-_POD_LEVEL: Final = ("cpu", "memory")
-_HUGE_PAGES: Final = "hugepages-"
+"""By resource: milli-CPU for cpu, whole units for all others."""
+HostPort = tuple[str, str, int]
+"""(ip, protocol, port)"""
+
+CPU_DEFAULT: Final = "100m"
+"""What a container without a cpu request counts for in scores."""
+MEMORY_DEFAULT: Final = "200Mi"
+"""Likewise."""
 ALWAYS: Final = "Always"
+"""Restart policy of a sidecar."""
+ANY_IP: Final = "0.0.0.0"
+DEFAULT_PROTOCOL: Final = "TCP"
+RESOURCES_CACHED: Final = 1 << 12
+"""Names of resources whose kind is remembered, under 1 MB; a cluster has a few dozen."""
 
-ContainerRequests = Callable[[Container, bool], Mapping[str, int]]
-"""(container, whether its status counts) → what it asks for."""
+_NATIVE_DOMAIN: Final = "kubernetes.io/"
+_QUOTA_PREFIX: Final = "requests."
+_DEFAULTS: Final = {"cpu": nano(CPU_DEFAULT), "memory": nano(MEMORY_DEFAULT)}
+_NO_AMOUNTS: Final[Mapping[str, int]] = {}
 
-
-def is_extended_resource(name: str) -> bool:
-    return "/" in name and _NATIVE not in name and not name.startswith("requests.")
-
-
-def is_scalar_resource(name: str) -> bool:
-    """Whether nodes and pods count the resource beside cpu, memory and ephemeral storage."""
-    return (
-        is_extended_resource(name)
-        or name.startswith((_HUGE_PAGES, "attachable-volumes-"))
-        or (_NATIVE in name)
-    )
+_Nanos = dict[str, int]
+_Asks = Callable[[Container], Mapping[str, int]]
 
 
 def incoming(pod: Pod) -> Amounts:
     """Return what a pod that is to be placed asks for: by its spec alone."""
-    return _counted(_with_pod_level(pod, _aggregate(pod, _spec_requests), status=False))
+    if not pod.init_containers and not pod.overhead and pod.resources is None:
+        if len(pod.containers) == 1:
+            asked = pod.containers[0].requests
+            return {name: amount(name, text) for name, text in asked.items()} if asked else {}
+        return _counted(_containers_together(pod, _spec_requests))
+    return _counted(_pod_sum(pod, _spec_requests, _spec_level(pod)))
 
 
 def accounted(pod: Pod) -> Amounts:
     """Return what a node is charged with for the pod."""
     if not pod.container_statuses and pod.status_resources is None:
         return incoming(pod)
-    return _counted(_with_pod_level(pod, _aggregate(pod, _status_requests(pod)), status=True))
-
-
-def limits(pod: Pod) -> Amounts:
-    """Return the pod's limits, counted like its requests."""
-    found = _aggregate(pod, lambda container, _: _amounts(container.limits))
-    if pod.resources is not None:
-        for name, text in pod.resources.limits.items():
-            if _is_pod_level(name):
-                found[name] = _nano(text)
-    for name, text in pod.overhead.items():
-        if name in found:
-            found[name] += _nano(text)
-    return _counted(found)
+    return _counted(_pod_sum(pod, _status_requests(pod), _status_level(pod)))
 
 
 def non_zero(pod: Pod) -> tuple[int, int]:
-    """Return (milli-CPU, bytes) that a node is charged with in scores."""
-    pod_level = pod.resources is not None and any(map(_is_pod_level, pod.resources.requests))
-    total = accounted(pod) if pod_level else {}
-    use = _spec_requests if not pod.container_statuses else _status_requests(pod)
-    defaults = {
-        name: value
-        for name, value in (("cpu", _CPU_DEFAULT_NANO), ("memory", _MEMORY_DEFAULT_NANO))
-        if name not in total
-    }
-    asks = _aggregate(pod, _defaulted(use, defaults))
-    counted = _counted(_with_pod_level(pod, asks, status=True))
-    return counted.get("cpu", 0), counted.get("memory", 0)
+    """Return (milli-CPU, bytes of memory) that a node is charged with in scores."""
+    asks, level = _status_requests(pod), _status_level(pod)
+    defaults: Mapping[str, int] = _DEFAULTS
+    if level:
+        # With pod-level requests a default is for what nobody asks for, not even the overhead.
+        total = _pod_sum(pod, asks, level)
+        defaults = {name: value for name, value in _DEFAULTS.items() if name not in total}
+    found = _pod_sum(pod, _with_defaults(asks, defaults), level)
+    return counted("cpu", found.get("cpu", 0)), counted("memory", found.get("memory", 0))
 
 
 def scoring(pod: Pod) -> Amounts:
-    """Return what NodeResourcesFit scores of an incoming pod: defaulted, without its pod level."""
-    defaults = {"cpu": _CPU_DEFAULT_NANO, "memory": _MEMORY_DEFAULT_NANO}
-    return _counted(_with_overhead(pod, _aggregate(pod, _defaulted(_spec_requests, defaults))))
+    """Return what NodeResourcesFit scores of an incoming pod: with defaults, by its spec alone.
+
+    Upstream passes no options here, so pod-level requests do not count.
+    """
+    return _counted(_pod_sum(pod, _with_defaults(_spec_requests, _DEFAULTS), _NO_AMOUNTS))
 
 
-def host_ports(pod: Pod) -> tuple[tuple[str, str, int], ...]:
-    """Return (ip, protocol, port) of every host port, with the API's defaults filled in."""
-    return tuple(
-        (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port) for port in _ports(pod)
+def limits(pod: Pod) -> Amounts:
+    """Return the pod's limits. Overhead is added to those that are not 0."""
+    found = _containers_together(pod, lambda container: _nanos(container.limits))
+    if pod.resources is not None:
+        found.update(_pod_level(pod.resources.limits))
+    for name, value in _nanos(pod.overhead).items():
+        if found.get(name):
+            found[name] += value
+    return _counted(found)
+
+
+@lru_cache(maxsize=RESOURCES_CACHED)
+def is_extended_resource(name: str) -> bool:
+    """Whether the resource is of a domain of its own, such as `example.com/gpu`."""
+    if "/" not in name or _NATIVE_DOMAIN in name or name.startswith(_QUOTA_PREFIX):
+        return False
+    return not key_problem(_QUOTA_PREFIX + name)
+
+
+@lru_cache(maxsize=RESOURCES_CACHED)
+def is_scalar_resource(name: str) -> bool:
+    """Whether nodes count the resource beside cpu, memory and ephemeral-storage."""
+    return (
+        name.startswith(("hugepages-", "attachable-volumes-"))
+        or _NATIVE_DOMAIN in name
+        or is_extended_resource(name)
     )
 
 
-def ports_conflict(want: tuple[str, str, int], used: Iterable[tuple[str, str, int]]) -> bool:
-    """Say whether a host port cannot be had beside those in use."""
+def host_ports(pod: Pod) -> tuple[HostPort, ...]:
+    """Return the host ports of containers and sidecars, with the API's defaults filled in."""
+    return tuple(
+        host_port(port.host_ip, port.protocol, port.host_port) for port in _container_ports(pod)
+    )
+
+
+def host_port(ip: str, protocol: str, port: int) -> HostPort:
+    return ip or ANY_IP, protocol or DEFAULT_PROTOCOL, port
+
+
+def ports_conflict(want: HostPort, used: Iterable[HostPort]) -> bool:
+    """Whether a host port cannot be had beside those in use; both with defaults filled in."""
     ip, protocol, port = want
     if port <= 0:
         return False
-    everywhere = "0.0.0.0"
     return any(
-        protocol == other_protocol
-        and port == other_port
-        and (everywhere in (ip, other_ip) or ip == other_ip)
+        port == other_port
+        and protocol == other_protocol
+        and (ip == other_ip or ANY_IP in (ip, other_ip))
         for other_ip, other_protocol, other_port in used
     )
 
 
 def pvc_keys(pod: Pod) -> tuple[str, ...]:
-    """Return `namespace/claim` of every claim the pod names; ephemeral volumes are not counted."""
+    """Return `namespace/claim` of every volume that names a claim; ephemeral ones do not."""
+    if not pod.volumes:
+        return ()
     return tuple(
         f"{pod.namespace}/{volume.claim_name}"
         for volume in pod.volumes
-        if volume.claim_name is not None and not volume.ephemeral
+        if volume.claim_name is not None
     )
 
 
@@ -126,67 +153,85 @@ def has_affinity(pod: Pod) -> bool:
 
 
 def has_required_anti_affinity(pod: Pod) -> bool:
-    affinity = pod.affinity
-    return (
-        affinity is not None and affinity.pod_anti is not None and bool(affinity.pod_anti.required)
-    )
+    anti = None if pod.affinity is None else pod.affinity.pod_anti
+    return anti is not None and bool(anti.required)
 
 
 def required_features(pod: Pod) -> frozenset[str]:
-    """Return the features that the node must declare for the pod to run."""
+    """Return the features that a node must declare for the pod to run there."""
     found = set()
-    if any(container.restarts_all_containers for container in _all(pod)):
+    if any(one.restarts_all_containers for one in (*pod.containers, *pod.init_containers)):
         found.add("RestartAllContainersOnContainerExits")
     if pod.host_network and pod.host_users is False:
         found.add("UserNamespacesHostNetworkSupport")
     return frozenset(found)
 
 
-def _all(pod: Pod) -> Iterator[Container]:
-    yield from pod.containers
-    yield from pod.init_containers
-
-
-def _ports(pod: Pod) -> Iterator[ContainerPort]:
+def _container_ports(pod: Pod) -> Iterator[ContainerPort]:
     for container in pod.containers:
-        yield from (port for port in container.ports if port.host_port > 0)
+        yield from container.ports
     for container in pod.init_containers:
         if container.restart_policy == ALWAYS:
-            yield from (port for port in container.ports if port.host_port > 0)
+            yield from container.ports
 
 
-def _amounts(texts: Mapping[str, str] | None) -> dict[str, int]:
-    """Return amounts in nano-units."""
-    return {name: _nano(text) for name, text in texts.items()} if texts else {}
-
-
-def _counted(nano: Mapping[str, int]) -> Amounts:
-    """Return amounts as scheduling counts them, held at the largest that fits."""
-    found = {}
-    for name, amount in nano.items():
-        unit = NANO // 1000 if name == "cpu" else NANO
-        counted = -(-amount // unit)
-        found[name] = max(-INT64_MAX, min(INT64_MAX, counted))
+def _pod_sum(pod: Pod, asks: _Asks, level: Mapping[str, int]) -> _Nanos:
+    """Sum the containers, put in what the pod asks for as a whole, and add the overhead."""
+    found = _containers_together(pod, asks)
+    found.update(level)
+    _add(found, _nanos(pod.overhead))
     return found
 
 
-def _spec_requests(container: Container, _status: bool) -> Mapping[str, int]:
-    return _amounts(container.requests)
+def _containers_together(pod: Pod, asks: _Asks) -> _Nanos:
+    total: _Nanos = {}
+    for container in pod.containers:
+        _add(total, asks(container))
+    sidecars: _Nanos = {}
+    highest: _Nanos = {}
+    for container in pod.init_containers:
+        asked = asks(container)
+        if container.restart_policy == ALWAYS:
+            _add(total, asked)
+            _add(sidecars, asked)
+            _raise(highest, sidecars)
+        else:
+            running = dict(asked)
+            _add(running, sidecars)
+            _raise(highest, running)
+    _raise(total, highest)
+    return total
 
 
-def _status_requests(pod: Pod) -> ContainerRequests:
-    """Return how containers count while a resize may be in progress."""
+def _spec_requests(container: Container) -> Mapping[str, int]:
+    return _nanos(container.requests)
+
+
+def _status_requests(pod: Pod) -> _Asks:
+    """Return how containers count while they may be resized; init containers never are."""
     statuses = {status.name: status for status in pod.container_statuses if status.has_resources}
+    if not statuses:
+        return _spec_requests
     infeasible = _resize_is_infeasible(pod)
+    resizable = {*map(id, pod.containers)}
+    resizable.update(id(one) for one in pod.init_containers if one.restart_policy == ALWAYS)
 
-    def count(container: Container, use_status: bool) -> Mapping[str, int]:
-        status = statuses.get(container.name) if use_status else None
+    def asks(container: Container) -> Mapping[str, int]:
+        status = statuses.get(container.name) if id(container) in resizable else None
         if status is None:
-            return _amounts(container.requests)
-        counted = _larger(_amounts(status.requests), _amounts(status.allocated))
-        return counted if infeasible else _larger(_amounts(container.requests), counted)
+            return _spec_requests(container)
+        found = _nanos_of_status(status)
+        if not infeasible:
+            _raise(found, _spec_requests(container))
+        return found
 
-    return count
+    return asks
+
+
+def _nanos_of_status(status: ContainerStatus) -> _Nanos:
+    found = dict(_nanos(status.requests))
+    _raise(found, _nanos(status.allocated))
+    return found
 
 
 def _resize_is_infeasible(pod: Pod) -> bool:
@@ -196,78 +241,53 @@ def _resize_is_infeasible(pod: Pod) -> bool:
     return False
 
 
-def _defaulted(use: ContainerRequests, defaults: Mapping[str, int]) -> ContainerRequests:
-    def count(container: Container, use_status: bool) -> Mapping[str, int]:
-        return {**defaults, **use(container, use_status)}
-
-    return count
-
-
-def _aggregate(pod: Pod, use: ContainerRequests) -> Amounts:
-    """Sum the containers, and let init containers that run before or beside them raise the sum."""
-    total: Amounts = {}
-    for container in pod.containers:
-        _add_all(total, use(container, True))
-    if not pod.init_containers:
-        return total
-    sidecars: Amounts = {}
-    highest: Amounts = {}
-    for container in pod.init_containers:
-        if container.restart_policy == ALWAYS:
-            asks = use(container, True)
-            _add_all(total, asks)
-            _add_all(sidecars, asks)
-            highest = _larger(highest, sidecars)
-        else:
-            running = dict(use(container, False))
-            _add_all(running, sidecars)
-            highest = _larger(highest, running)
-    return _larger(total, highest)
+def _with_defaults(asks: _Asks, defaults: Mapping[str, int]) -> _Asks:
+    """Return `asks` with what a container counts for that names no request; 0 is a request."""
+    if not defaults:
+        return asks
+    return lambda container: {**defaults, **asks(container)}
 
 
-def _with_pod_level(pod: Pod, found: Amounts, *, status: bool) -> Amounts:
-    if pod.resources is not None:
-        for name, text in pod.resources.requests.items():
-            if _is_pod_level(name):
-                found[name] = _pod_level(pod, name, _nano(text), status=status)
-    return _with_overhead(pod, found)
+def _spec_level(pod: Pod) -> Mapping[str, int]:
+    return _NO_AMOUNTS if pod.resources is None else _pod_level(pod.resources.requests)
 
 
-def _pod_level(pod: Pod, name: str, spec: int, *, status: bool) -> int:
-    if not status or pod.status_resources is None:
+def _status_level(pod: Pod) -> Mapping[str, int]:
+    """Return what the pod asks for as a whole while that may be resized."""
+    spec = _spec_level(pod)
+    if not spec or pod.status_resources is None:
         return spec
-    reported = [_nano(text) for text in _texts(pod.status_resources.requests, name)]
-    allocated = [_nano(text) for text in _texts(pod.status_allocated or {}, name)]
-    counted = max(reported + allocated, default=0)
-    return counted if _resize_is_infeasible(pod) else max(spec, counted)
+    found = dict(_nanos(pod.status_resources.requests))
+    _raise(found, _nanos(pod.status_allocated))
+    if _resize_is_infeasible(pod):
+        return {name: found.get(name, 0) for name in spec}
+    return {name: max(value, found.get(name, value)) for name, value in spec.items()}
 
 
-def _texts(of: Mapping[str, str], name: str) -> list[str]:
-    return [of[name]] if name in of else []
+def _pod_level(texts: Mapping[str, str]) -> _Nanos:
+    """Return what can be asked for or limited for a pod as a whole."""
+    return {
+        name: nano(text)
+        for name, text in texts.items()
+        if name in ("cpu", "memory") or name.startswith("hugepages-")
+    }
 
 
-def _is_pod_level(name: str) -> bool:
-    return name in _POD_LEVEL or name.startswith(_HUGE_PAGES)
+def _nanos(texts: Mapping[str, str] | None) -> Mapping[str, int]:
+    return {name: nano(text) for name, text in texts.items()} if texts else _NO_AMOUNTS
 
 
-def _with_overhead(pod: Pod, found: Amounts) -> Amounts:
-    for name, text in pod.overhead.items():
-        found[name] = found.get(name, 0) + _nano(text)
-    return found
+def _counted(nanos: Mapping[str, int]) -> Amounts:
+    return {name: counted(name, value) for name, value in nanos.items()}
 
 
-def _add_all(total: Amounts, asks: Mapping[str, int]) -> None:
-    for name, value in asks.items():
+def _add(total: _Nanos, more: Mapping[str, int]) -> None:
+    for name, value in more.items():
         total[name] = total.get(name, 0) + value
 
 
-def _larger(one: Mapping[str, int], other: Mapping[str, int]) -> Amounts:
-    found = dict(one)
+def _raise(highest: _Nanos, other: Mapping[str, int]) -> None:
+    """Raise each resource to what the other has of it; one that is missing is less than any."""
     for name, value in other.items():
-        if name not in found or found[name] < value:
-            found[name] = value
-    return found
-
-
-def _nano(text: str) -> int:
-    return parsed(text)._scaled(-9)
+        if name not in highest or highest[name] < value:
+            highest[name] = value
