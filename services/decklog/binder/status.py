@@ -165,12 +165,14 @@ class VictimWork:
 
     def take(self, answer: Answer, now_ms: int) -> Outcome | None:
         if answer.unknown or answer.code == 429:
-            return self._again(answer, now_ms)
+            self._again(answer, now_ms)
+            return None
         if answer.code in (401, 403):
             self._forbidden += 1
             if self._forbidden > 1:
                 return self._refused(answer)
-            return self._again(answer, now_ms)
+            self._again(answer, now_ms)
+            return None
         gone = answer.code in GONE or (answer.code == 409 and self._marked)
         if gone or (answer.ok and self._marked):
             return self._deleted(answer)
@@ -204,7 +206,11 @@ class VictimWork:
         return self._final(EffectState.REJECTED, answer, fact, None)
 
     def _final(self, state: EffectState, answer: Answer, fact: Event, then: Call | None) -> Outcome:
-        detail = {"outcome": state.value, "code": answer.code, "message": answer.message[:1024]}
+        detail: dict[str, object] = {
+            "outcome": state.value,
+            "code": answer.code,
+            "message": answer.message[:1024],
+        }
         return Outcome(state=state, detail=detail, fact=fact, then=then)
 
 

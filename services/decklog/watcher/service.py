@@ -42,6 +42,8 @@ TAIL_MS: Final = 250
 """How often the log is looked at for resync requests."""
 RESYNC_MS_MIN: Final = 5_000
 """Between two resyncs of a kind that readers ask for: a reader that is wrong must not flood us."""
+REOPEN_MS: Final = 1_000
+"""A watch that ends sooner without bringing anything is not opened again at once."""
 _NOW: Final = timedelta(0)
 
 _log = structlog.get_logger()
@@ -62,6 +64,10 @@ class _Watched:
     watch: Watch | None = None
     served: bool = True
     listed_at_ms: int = -RESYNC_MS_MIN
+    opened_at_ms: int = 0
+    reopen_at_ms: int = 0
+    delivered: bool = False
+    """Whether the open watch has brought anything."""
 
     def drop_watch(self) -> None:
         if self.watch is not None:
@@ -170,11 +176,15 @@ class WatcherService:
         )
 
     def _follow(self, watched: _Watched) -> bool:
+        now = self.clock.monotonic_ms()
+        if watched.watch is None and now < watched.reopen_at_ms:
+            return False
         try:
             if watched.watch is None:
                 watched.watch = self.reader.watch(
                     watched.kind, resource_version=watched.resource_version
                 )
+                watched.opened_at_ms, watched.delivered = now, False
             events = watched.watch.poll(limit=POLL_MAX, timeout=_NOW)
         except WatchExpired:
             _log.info("Watch expired, listing again", kind=watched.kind.name)
@@ -183,9 +193,14 @@ class WatcherService:
             return True
         for event in events:
             self._take(watched, event)
-        if watched.watch.ended:
-            watched.drop_watch()  # Normal: go on from the last version seen.
-        return bool(events)
+        watched.delivered = watched.delivered or bool(events)
+        if not watched.watch.ended:
+            return bool(events)
+        watched.drop_watch()  # Normal: go on from the last version seen.
+        if not watched.delivered and now - watched.opened_at_ms < REOPEN_MS:
+            watched.reopen_at_ms = now + REOPEN_MS
+            return False
+        return True
 
     def _take(self, watched: _Watched, event: WatchEvent) -> None:
         watched.resource_version = event.resource_version
