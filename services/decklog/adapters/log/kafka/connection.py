@@ -1,4 +1,8 @@
-"""How to reach Kafka, and the settings of the clients that we make."""
+"""How to reach Kafka, and the settings of the clients that we make.
+
+kafka-python 3.0.12 takes `allow_auto_create_topics` and does not heed it: a broker that creates
+topics by itself brings back one that was deleted. Readers notice, because its id is new.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +33,8 @@ FETCH_BYTES: Final = 8_000_000
 FETCH_WAIT_MS: Final = 200
 """A long poll: it delays nothing, and bounds a missed wake-up."""
 RECORDS_MAX: Final = 5_000
+RETRY_MS: Final = 20
+"""How soon a consumer looks again whether it knows the leader. 100 ms delays each new one."""
 
 _SECURITY: Final = ("security_protocol", "sasl_", "ssl_")
 
@@ -96,6 +102,7 @@ class Connection:
                 enable_auto_commit=False,
                 auto_offset_reset="none",  # type: ignore[arg-type]  # It raises, as it should.
                 max_poll_records=RECORDS_MAX,
+                retry_backoff_ms=RETRY_MS,
                 fetch_min_bytes=1,
                 fetch_max_wait_ms=FETCH_WAIT_MS,
                 fetch_max_bytes=fetch_bytes,

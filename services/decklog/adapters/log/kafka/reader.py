@@ -124,7 +124,7 @@ class Reader:
         """Return the consumer, standing behind the position; a new one belongs to our topic."""
         if self._consumer is None:
             if self._cluster.identity(self._topic) != self.identity():
-                raise self._recreated(after)
+                raise self._lost(after)
             self._consumer = self._connection.consumer()
             self._consumer.assign([self._partition])
             self._consumer.seek(self._partition, after + 1)
@@ -137,7 +137,7 @@ class Reader:
     def _check(self, consumer: KafkaConsumer, after: int, *, is_silent: bool) -> None:
         """Hear from the broker that it is there and the topic is ours; replace a stuck consumer."""
         if self._cluster.identity(self._topic) != self.identity():
-            raise self._recreated(after)
+            raise self._lost(after)
         _, last = self._cluster.bounds(self._topic)
         self._checked_at = time.monotonic()
         with translated(f"read topic {self._topic!r}"):
@@ -148,17 +148,16 @@ class Reader:
             self._stalled_checks = 0
             self._drop()
 
-    def _recreated(self, after: int) -> PositionLost:
-        """Return the error that says so; from now on we read the new topic."""
-        error = self._lost(after)
-        error.add_note(f"topic {self._topic!r} was deleted and created again")
-        self._drop()
-        self._identity = None
-        return error
-
     def _lost(self, after: int) -> PositionLost:
+        """Return the error for a position that is gone; a new topic is ours from now on."""
+        is_new = self._cluster.identity(self._topic) != self.identity()
         first, last = self._cluster.bounds(self._topic)
-        return PositionLost(after=after, first=first, last=last)
+        error = PositionLost(after=after, first=first, last=last)
+        self._drop()
+        if is_new:
+            error.add_note(f"topic {self._topic!r} was deleted and created again")
+            self._identity = None
+        return error
 
     def _read_damage(self, after: int, error: Exception) -> list[tuple[int, Entry]]:
         """Return one entry for what cannot be unpacked behind a position, or nothing yet."""
