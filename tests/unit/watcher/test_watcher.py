@@ -143,6 +143,7 @@ def test_after_410_only_what_differs_is_told(world: World) -> None:
         world.cluster.create("Pod", raw_pod(name))
     world.settle()
     world.clock.monotonic += REOPEN_MS
+    world.cluster.create("Namespace", {"metadata": {"name": "later"}})
     world.cluster.restart()
     world.cluster.delete("Pod", "a", namespace="shop")
     world.cluster.create("Pod", raw_pod("d"))
