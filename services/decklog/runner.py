@@ -54,6 +54,7 @@ class Paced:
     not_before_ms: int = 0
     failing: str = ""
     """The last error, while it lasts."""
+    error: TransientError | None = None
     _wait: Any = field(
         default_factory=lambda: wait_random_exponential(multiplier=0.1, max=RETRY_DELAY_SECONDS_MAX)
     )
@@ -68,12 +69,12 @@ class Paced:
             return False
         if self.failures:
             _log.info("Recovered", service=self.service.name, attempt=self.failures)
-        self.failures, self.failing = 0, ""
+        self.failures, self.failing, self.error = 0, "", None
         return busy
 
     def _back_off(self, clock: Clock, error: TransientError) -> None:
         self.failures += 1
-        self.failing = str(error)
+        self.failing, self.error = str(error), error
         state = RetryCallState(Retrying(), None, (), {})
         state.attempt_number = self.failures
         delay_seconds = float(self._wait(state))
