@@ -18,8 +18,9 @@ ADDED = b'{"type":"ADDED","object":{"metadata":{"name":"%d","resourceVersion":"%
 READYZ = "/readyz"
 
 
-def answer(body: bytes, *, code: bytes = b"200 OK", head: bytes = b"") -> bytes:
-    return b"HTTP/1.1 %b\r\n%bContent-Length: %d\r\n\r\n%b" % (code, head, len(body), body)
+def answer(body: bytes, *, code: bytes = b"200 OK") -> bytes:
+    head = b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
+    return b"HTTP/1.1 %b\r\n%b%b" % (code, head, body)
 
 
 def chunk(data: bytes) -> bytes:
