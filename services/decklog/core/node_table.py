@@ -20,6 +20,7 @@ from decklog.core.node_subset import NodeSubset
 from decklog.core.pod_class import PodClass, PodClasses
 from decklog.core.ports import PortTable
 from decklog.core.resource_names import NATIVE, PODS
+from decklog.core.select import name_hash
 from decklog.core.touch_log import TouchLog
 from decklog.objects.meta import NO_LABELS
 from decklog.objects.node import Node
@@ -82,6 +83,7 @@ class NodeTable:
         self._non_zero_requested = np.zeros((0, 0), dtype=np.int64)
         self._allowed_pods = np.zeros(0, dtype=np.int64)
         self._pod_count = np.zeros(0, dtype=np.int64)
+        self._name_hash = np.zeros(0, dtype=np.uint64)
         self._allocate(CAPACITY_FIRST)
         self._show()
 
@@ -163,6 +165,7 @@ class NodeTable:
             row = self._free.pop() if self._free else self._add_row()
             self._rows[name] = row
             self.names[row] = name
+            self.name_hash[row] = name_hash(name)
         return row
 
     def close_row(self, name: str) -> None:
@@ -318,6 +321,7 @@ class NodeTable:
         self._non_zero_requested = _grown(self._non_zero_requested, (2, capacity))
         self._allowed_pods = _grown(self._allowed_pods, (capacity,))
         self._pod_count = _grown(self._pod_count, (capacity,))
+        self._name_hash = _grown(self._name_hash, (capacity,))
         self.images.grow(capacity)
         self._labels.grow(capacity)
 
@@ -333,6 +337,7 @@ class NodeTable:
         self.non_zero_requested = self._non_zero_requested[:, :count]
         self.allowed_pods = self._allowed_pods[:count]
         self.pod_count = self._pod_count[:count]
+        self.name_hash = self._name_hash[:count]
 
 
 def _grown(column: npt.NDArray[_T], shape: tuple[int, ...]) -> npt.NDArray[_T]:
