@@ -19,7 +19,8 @@ CASES_MIN: Final = 100
 
 
 def test_the_cache_holds_what_kube_schedulers_held(golden_dir: Path) -> None:
-    count, wrong = 0, []
+    count = 0
+    wrong: list[str] = []
     with gzip.open(golden_dir / "units" / "cache.jsonl.gz", "rt", encoding="utf-8") as lines:
         for line in lines:
             case = json.loads(line)
