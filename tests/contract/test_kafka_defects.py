@@ -15,8 +15,9 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import Final
+from typing import Any, Final
 
+import kafka.future
 import kafka.producer.kafka
 import kafka.record.util
 import pytest
@@ -24,7 +25,9 @@ from kafka import KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.consumer.fetcher import Fetcher
 from kafka.errors import CorruptRecordError, KafkaError
-from kafka.producer.transaction_manager import TransactionManager
+from kafka.producer.record_accumulator import RecordAccumulator
+from kafka.producer.sender import Sender
+from kafka.producer.transaction_manager import ProducerIdAndEpoch, TransactionManager
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.util import calc_crc32c
@@ -159,6 +162,44 @@ def test_b2_a_header_that_is_not_text_is_damage_too(store: KafkaStore, log: Log)
     found = read_all(log)
     assert [entry.id for _, entry in found] == ["", "e0"]
     assert b"cannot be unpacked" in found[0][1].value
+
+
+def test_b3_a_batch_that_expires_while_retried_strands_another() -> None:
+    """The other batch is neither sent nor failed. The log has one, and a new producer after it."""
+    expiring, stranded = TopicPartition("t", 0), TopicPartition("t", 1)
+    sent: list[object] = []
+    cluster: Any = SimpleNamespace(
+        leader_for_partition=lambda partition: 0,
+        leader_epoch_for_partition=lambda partition: 0,
+        partitions_for_broker=lambda node: [expiring, stranded],
+        request_update=lambda: None,
+    )
+
+    def send(node: int, request: object, *, wakeup: bool) -> object:
+        sent.append(request)
+        return kafka.future.Future()
+
+    network: Any = SimpleNamespace(cluster=cluster, is_ready=lambda node: True, send=send)
+    ids_given = TransactionManager(api_version=(4, 0))
+    ids_given.set_producer_id_and_epoch(ProducerIdAndEpoch(7, 0))
+    waiting: Any = RecordAccumulator(transaction_manager=ids_given, retry_backoff_ms=0)
+    sender: Any = Sender(
+        network, cluster, waiting, transaction_manager=ids_given, guarantee_message_order=True
+    )
+    first = waiting.append(expiring, None, b"k", b"v", [])[0]
+    sender._send_producer_data()
+    batch = sender._in_flight_batches[expiring][0][1]
+    waiting.reenqueue(batch)
+    sender._maybe_remove_from_inflight_batches(batch)
+    waiting.muted.discard(expiring)
+    batch.created -= waiting.delivery_timeout_ms / 1000 + 1
+    second = waiting.append(stranded, None, b"k", b"v", [])[0]
+    sender._send_producer_data()
+    assert first.is_done
+    assert not second.is_done
+    assert not waiting.has_undrained()
+    assert waiting.muted == {stranded}
+    assert len(sent) == 1
 
 
 def test_b3_b4_b5_b9_a_dead_broker_costs_little_and_leaves_no_trace(
