@@ -1,0 +1,89 @@
+"""`decklog demo`: everything at once, to look at and to check."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from decklog.cli import exit_codes
+from decklog.cli.options import ConfigOption, Output, OutputOption
+
+if TYPE_CHECKING:
+    from decklog.bootstrap.outcome import Outcome
+
+STORY_PODS = 300
+"""Pods of a story that has an end and no number: most of the built-in cluster's room."""
+STREAM_RATE = 12.0
+"""Pods a second of a demo without an end."""
+
+
+def demo(
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Run the story to its end, prove it, and exit 0 or 1."),
+    ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="DIR", help="Keep the store in this folder."),
+    ] = None,
+    manifests: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--manifests",
+            metavar="FILE",
+            help="Your own cluster: what `kubectl get nodes,pods -A -o yaml` prints. Repeatable.",
+        ),
+    ] = None,
+    spawn: Annotated[
+        bool,
+        typer.Option("--spawn", help="Each service a process, over Kafka and PostgreSQL."),
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", help="Makes nodes, pods and ties.")] = 42,
+    nodes: Annotated[int, typer.Option("--nodes", min=0, help="Nodes of the story.")] = 48,
+    pods: Annotated[
+        int | None,
+        typer.Option("--pods", min=0, help="Pods of the story. Without: no end, until ^C."),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", min=0, help="New pods a second. 0: all at once."),
+    ] = None,
+    config: ConfigOption = None,
+    output: OutputOption = Output.TABLE,
+) -> int:
+    """Run a simulated cluster and every service of decklog, and watch it schedule.
+
+    Without options it goes on until ^C. With --pods, --check or --manifests it ends by itself
+    when every pod is bound or explained.
+
+    \b
+    Examples:
+      decklog demo
+      decklog demo --check
+      decklog demo --manifests cluster.yaml --data ./voyage
+    """
+    from decklog.bootstrap.demos import Request, run_request
+    from decklog.cli.demo_text import Screen
+
+    has_end = check or bool(manifests) or pods is not None
+    request = Request(
+        seed=seed,
+        node_count=nodes,
+        pod_count=pods if pods is not None else (STORY_PODS if has_end else None),
+        rate=rate if rate is not None else (0.0 if has_end else STREAM_RATE),
+        manifests=tuple(manifests or ()),
+        folder=data,
+        is_spawned=spawn,
+        verifies=check,
+        config=config,
+    )
+    with Screen(output) as screen:
+        outcome = run_request(request, screen)
+        screen.end(outcome)
+    return _code(outcome, check=check)
+
+
+def _code(outcome: "Outcome", *, check: bool) -> int:
+    if check and not outcome.is_sound:
+        return exit_codes.NO
+    return exit_codes.REFUSED if outcome.refused else exit_codes.OK
