@@ -406,6 +406,17 @@ def test_a_watch_that_ended_is_resumed_without_loss_or_repetition(world: World) 
     assert names == [f"a{number:02d}" for number in range(20)]
 
 
+def test_the_server_ends_watches_cleanly_and_knows_where_they_were(world: World) -> None:
+    watch = world.watch_pods()
+    world.make_pod("a1")
+    (seen,) = read(watch, 1)
+    world.cluster.end_watches()
+    assert read_to_end(watch) == []
+    world.make_pod("a2")
+    resumed = world.watch_pods(since=seen.resource_version)
+    assert [event.object["metadata"]["name"] for event in read(resumed, 1)] == ["a2"]
+
+
 def test_a_watch_without_a_version_begins_with_what_exists_by_name(world: World) -> None:
     for name in ("b", "c", "a"):
         world.make_pod(name)

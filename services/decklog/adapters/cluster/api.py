@@ -47,6 +47,8 @@ SYSTEM_PRIORITIES: Final = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
 }
+EVENTS_MAX: Final = 20_000
+"""A real server forgets Events after an hour; here the oldest go when there are more."""
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 
 
@@ -121,7 +123,10 @@ class Api:
             msg = "the namespace of the object does not match the namespace sent on the request"
             raise bad_request(msg)
         body = {**request.body, "metadata": {**metadata, "namespace": namespace}}
-        return success(201, self._put(request, self._new(resource, body)))
+        made = self._put(request, self._new(resource, body))
+        if resource.kind == "Event":
+            self._store.drop_oldest("Event", keep=EVENTS_MAX)
+        return success(201, made)
 
     def _new(self, resource: Resource, raw: Mapping[str, Any]) -> Raw:
         metadata = self._new_metadata(resource, raw.get("metadata") or {})

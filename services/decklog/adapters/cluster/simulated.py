@@ -158,6 +158,10 @@ class SimulatedCluster:
         """Return every object of a kind, by namespace and name."""
         return self.store.objects(kind)
 
+    def end_watches(self) -> None:
+        """End every watch cleanly, as a server does now and then."""
+        self.store.end_watches()
+
     def restart(self) -> None:
         """Behave as after a restart: watches end, and older resourceVersions give 410."""
         self.store.forget_history()

@@ -106,16 +106,28 @@ class Store:
             shelf.watches.append(opened)
             return opened
 
-    def forget_history(self, *, end_watches: bool = True) -> None:
-        """Restart: nothing can be watched from before now, and what is watched ends."""
+    def drop_oldest(self, kind: str, *, keep: int) -> None:
+        """Remove the objects that were created first, until no more than `keep` are left."""
+        objects = self._shelves[kind].objects
+        with self.lock:
+            while len(objects) > keep:
+                self.remove(kind, objects[next(iter(objects))])
+
+    def end_watches(self) -> None:
+        """End every watch cleanly after what has happened so far."""
         with self.lock:
             for shelf in self._shelves.values():
-                for watch in list(shelf.watches) if end_watches else ():
+                for watch in shelf.watches[:]:
                     watch.end()
+
+    def forget_history(self) -> None:
+        """End every watch, and let none begin before now."""
+        with self.lock:
+            self.end_watches()
+            for shelf in self._shelves.values():
                 shelf.first = shelf.end
                 shelf.events, shelf.versions = [], []
                 shelf.oldest = self.version
-                shelf.changed.notify_all()
 
     def _number(self, metadata: Raw) -> None:
         self.version += 1
@@ -124,7 +136,7 @@ class Store:
     def _publish(self, shelf: Shelf, change: WatchEventType, obj: Raw) -> None:
         shelf.events.append(WatchEvent(change, obj, obj["metadata"]["resourceVersion"]))
         shelf.versions.append(self.version)
-        if len(shelf.events) > 2 * self._limits.history_events_max:
+        if len(shelf.events) * 4 > self._limits.history_events_max * 5:  # Trim now and then.
             self._trim(shelf)
         end = shelf.end
         for watch in shelf.watches[:]:

@@ -153,6 +153,22 @@ def test_quality_of_service(cluster: SimulatedCluster, resources: Any, want: str
     assert pod["status"]["qosClass"] == want
 
 
+def test_the_oldest_events_go(cluster: SimulatedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("decklog.adapters.cluster.api.EVENTS_MAX", 3)
+    event = {
+        "eventTime": "2027-01-15T08:00:00.000000Z",
+        "reportingController": "c",
+        "reportingInstance": "c-1",
+        "action": "Binding",
+        "reason": "Scheduled",
+        "type": "Normal",
+    }
+    for number in range(5):
+        cluster.create("Event", {**event, "metadata": {"name": f"e{number}"}})
+    names = [found["metadata"]["name"] for found in cluster.raw_objects("Event")]
+    assert names == ["e2", "e3", "e4"]
+
+
 def test_a_namespace_comes_with_its_first_object(cluster: SimulatedCluster) -> None:
     cluster.create("Pod", {"metadata": {"name": "a1", "namespace": "shop"}})
     namespace = cluster.get("Namespace", "shop")
