@@ -1,6 +1,6 @@
 """Label values by row, interned per key; a key gets its column when somebody first asks for it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy.typing as npt
 from decklog.core.interning import Interner
 
 Int32s = npt.NDArray[np.int32]
+LabelSets = Callable[[], Iterable[Mapping[str, str]]]
 
 
 @dataclass(slots=True)
@@ -36,18 +37,19 @@ class LabelColumns:
         for key, column in self._columns.items():
             column.set(row, labels.get(key))
 
-    def ids(self, key: str, label_sets: Iterable[Mapping[str, str]]) -> Int32s:
-        """Return the key's column; `label_sets` are all rows' labels, read if it is new."""
+    def ids(self, key: str, label_sets: LabelSets) -> Int32s:
+        """Return the key's column; `label_sets` gives all rows' labels, in case it is new."""
+        return self._column(key, label_sets).ids
+
+    def values(self, key: str, label_sets: LabelSets) -> Sequence[str]:
+        """Return the key's values; index 0 stands for an absent label."""
+        values = self._column(key, label_sets).values.values
+        return ["" if value is None else value for value in values]
+
+    def _column(self, key: str, label_sets: LabelSets) -> _LabelColumn:
         column = self._columns.get(key)
         if column is None:
             column = self._columns[key] = _LabelColumn(np.zeros(self.capacity, dtype=np.int32))
-            for row, labels in enumerate(label_sets):
+            for row, labels in enumerate(label_sets()):
                 column.set(row, labels.get(key))
-        return column.ids
-
-    def values(self, key: str) -> Sequence[str]:
-        """Return the key's values; index 0 stands for an absent label."""
-        column = self._columns.get(key)
-        if column is None:
-            return ("",)
-        return ["" if value is None else value for value in column.values.values]
+        return column

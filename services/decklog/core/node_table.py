@@ -5,7 +5,7 @@ What pods do to a row is appended to `touched`, what its node says anew to `stat
 verdicts are kept per pod class, and refreshed for the rows in these logs (`verdicts.py`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -96,11 +96,10 @@ class NodeTable:
         return NodeSubset(self, rows)
 
     def label_ids(self, key: str) -> Int32s:
-        ids = self._labels.ids(key, (node.labels for node in self._nodes))
-        return ids[: len(self.names)]
+        return self._labels.ids(key, self._label_sets)[: len(self.names)]
 
     def label_values(self, key: str) -> Sequence[str]:
-        return self._labels.values(key)
+        return self._labels.values(key, self._label_sets)
 
     def label_set(self, row: int) -> Mapping[str, str]:
         return self._nodes[row].labels
@@ -270,6 +269,9 @@ class NodeTable:
         return self._ports.of_row(row)
 
     # -- rows and arrays -----------------------------------------------------------------------
+
+    def _label_sets(self) -> Iterable[Mapping[str, str]]:
+        return (node.labels for node in self._nodes)
 
     def _add_claims(self, row: int, pod: Pod, change: int) -> None:
         claims = self._pods[row].claims
