@@ -34,6 +34,7 @@ READERS_MAX: Final = 2
 """Lists and questions for readiness at the same time as calls."""
 LIST_PAGE_OBJECTS_MAX: Final = 5_000
 """Lists come whole in nearly every cluster; in a huge one no answer is larger than some 10 MB."""
+LIST_TRIES_MAX: Final = 3
 SERVER_TIMEOUT: Final = "10s"
 """Sent with writes: the server gives up before we do, which turns most unknowns into answers."""
 CALL_TIMEOUT: Final = urllib3.Timeout(connect=3, read=12)
@@ -96,18 +97,15 @@ class HttpCluster:
         self._watches: set[LineWatch] = set()
 
     def list(self, kind: Kind) -> Listing:
-        """Return the whole list, read in pages of one state."""
-        resource = RESOURCES[kind.name]
-        objects: list[RawObject] = []
-        query = {"limit": str(LIST_PAGE_OBJECTS_MAX)}
-        while True:
-            page = self._read_page(kind, f"{_path(resource)}?{urlencode(query)}")
-            metadata = page.get("metadata") or {}
-            objects += page.get("items") or ()
-            if not metadata.get("continue"):
-                version = metadata.get("resourceVersion", "")
-                return Listing(resource_version=version, objects=objects)
-            query["continue"] = metadata["continue"]
+        """Return the whole list, read in pages of one state.
+
+        When the server forgets that state between two pages, its newest is read instead.
+        """
+        for _ in range(LIST_TRIES_MAX):
+            if (listing := self._list(kind)) is not None:
+                return listing
+        msg = f"cannot list {kind.plural} of {self._url}: the pages expire before they are read"
+        raise ClusterUnavailable(msg)
 
     def watch(self, kind: Kind, *, resource_version: str) -> LineWatch:
         query = {
@@ -169,17 +167,31 @@ class HttpCluster:
         self._pool.close()
         self._watch_pool.close()
 
-    def _read_page(self, kind: Kind, target: str) -> RawObject:
+    def _list(self, kind: Kind) -> Listing | None:
+        query = {"limit": str(LIST_PAGE_OBJECTS_MAX)}
+        objects: list[RawObject] = []
+        while True:
+            answer = self._read_page(kind, query)
+            if answer.code == 410 and "continue" in query:
+                return None
+            if not answer.ok or answer.body is None:
+                raise self._reader_error(kind, answer)
+            metadata = answer.body.get("metadata") or {}
+            objects += answer.body.get("items") or ()
+            if not metadata.get("continue"):
+                version = metadata.get("resourceVersion", "")
+                return Listing(resource_version=version, objects=objects)
+            query["continue"] = metadata["continue"]
+
+    def _read_page(self, kind: Kind, query: Mapping[str, str]) -> Answer:
+        target = f"{_path(RESOURCES[kind.name])}?{urlencode(query)}"
         try:
             response = self._pool.urlopen(
                 "GET", target, headers=self._list_headers, timeout=LIST_TIMEOUT
             )
         except HTTPError as error:
             raise self._unavailable(Verb.LIST, kind, error) from error
-        answer = _answer(response)
-        if not answer.ok or answer.body is None:
-            raise self._reader_error(kind, answer)
-        return answer.body
+        return _answer(response)
 
     def _call(self, call: Call) -> Answer:
         request = to_request(call)

@@ -8,9 +8,18 @@ from datetime import timedelta
 import pytest
 
 from decklog.adapters.cluster.http import Credentials, HttpCluster
+from decklog.adapters.cluster.serve import ClusterServer
+from decklog.adapters.cluster.simulated import SimulatedCluster
 from decklog.core.errors import BadConfiguration, ClusterUnavailable
 from decklog.ports.cluster import GetPod, KindNotServed, WatchEventType, WatchExpired
-from tests.contract.cluster_worlds import POD, read, read_to_end, wait_until
+from tests.contract.cluster_worlds import (
+    POD,
+    ManualClock,
+    make_pod,
+    read,
+    read_to_end,
+    wait_until,
+)
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -226,3 +235,30 @@ def test_pages_of_a_list_are_joined(server: OddServer, cluster: HttpCluster) -> 
     listing = cluster.list(POD)
     assert [item["metadata"]["name"] for item in listing.objects] == ["a", "z"]
     assert listing.resource_version == "5"
+
+
+def test_a_list_whose_pages_expire_is_begun_again(server: OddServer, cluster: HttpCluster) -> None:
+    more = "/api/v1/pods?limit=5000&continue=more"
+    server.say(answer(b'{"reason":"Expired"}', code=b"410 Gone"), at=more)
+    server.say(answer(b'{"metadata":{"continue":"more"},"items":[]}'))
+    with pytest.raises(ClusterUnavailable, match="expire before they are read"):
+        cluster.list(POD)
+    assert len(server.heads) == 6
+
+
+def test_a_server_that_comes_back_is_used_again_at_once() -> None:
+    """Kept connections of the first server are dead, and none of them may cost an answer."""
+    first = SimulatedCluster(ManualClock())
+    first.create("Pod", make_pod())
+    with ClusterServer(first) as serving:
+        cluster = HttpCluster(serving.url)
+        watch = cluster.watch(POD, resource_version=cluster.list(POD).resource_version)
+        calls = [GetPod(namespace="default", name="a1")] * 20
+        assert {told.code for told in cluster.perform(calls)} == {200}
+    read_to_end(watch)
+    assert {told.code for told in cluster.perform(calls)} == {0}
+    port = int(serving.url.rpartition(":")[2])
+    with ClusterServer(SimulatedCluster(ManualClock()), port=port):
+        assert {told.code for told in cluster.perform(calls)} == {404}
+        assert cluster.list(POD).objects == []
+        cluster.close()
