@@ -206,18 +206,19 @@ class Load:
         self._pods = workload.pods(ending=True)
         self._rate = rate
         self._started_ms = cluster.clock.monotonic_ms()
-        self._created = 0
+        self.created = 0
+        """How many pods there have been, those that are gone included."""
         self._looks: list[tuple[int, str, str]] = []
         """When to look after which pod."""
 
     @property
     def created(self) -> int:
         """How many pods it has created so far."""
-        return self._created
+        return self.created
 
     def step(self) -> bool:
         now_ms = self._cluster.clock.monotonic_ms()
-        due = int((now_ms - self._started_ms) * self._rate / 1000) - self._created
+        due = int((now_ms - self._started_ms) * self._rate / 1000) - self.created
         for _ in range(min(due, CREATED_PER_STEP_MAX)):
             self._create(now_ms)
         cleared = 0
@@ -229,7 +230,7 @@ class Load:
     def _create(self, now_ms: int) -> None:
         pod = next(self._pods)
         metadata = pod["metadata"]
-        self._created += 1
+        self.created += 1
         with contextlib.suppress(Refused):  # Somebody has deleted its priority class.
             self._cluster.create("Pod", pod)
         look_ms = now_ms + int(metadata["annotations"][RUN_SECONDS]) * 1000 + LOOK_INTERVAL_MS
