@@ -211,11 +211,6 @@ class Load:
         self._looks: list[tuple[int, str, str]] = []
         """When to look after which pod."""
 
-    @property
-    def created(self) -> int:
-        """How many pods it has created so far."""
-        return self.created
-
     def step(self) -> bool:
         now_ms = self._cluster.clock.monotonic_ms()
         due = int((now_ms - self._started_ms) * self._rate / 1000) - self.created
