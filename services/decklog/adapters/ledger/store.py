@@ -206,6 +206,7 @@ def open_engine(
 def _open_postgresql(url: str, access: Access) -> Engine:
     settings = {
         "search_path": "public",
+        "TimeZone": "UTC",
         "lock_timeout": str(LOCK_TIMEOUT_MS),
         "statement_timeout": str(STATEMENT_TIMEOUT_MS),
         "idle_in_transaction_session_timeout": str(STATEMENT_TIMEOUT_MS),
