@@ -7,22 +7,24 @@ What kube-scheduler also measures carries its name, so that its dashboards work;
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
 
-from decklog.auditor.service import AuditorService
-from decklog.binder.service import BinderService
 from decklog.core.errors import LogUnavailable
 from decklog.core.queued_pod import Place
 from decklog.core.rules import RULES
 from decklog.ports.log import Log
 from decklog.runner import Paced, Service
-from decklog.scheduler.service import SchedulerService
 from decklog.version import __version__
-from decklog.watcher.service import WatcherService
+
+if TYPE_CHECKING:
+    from decklog.auditor.service import AuditorService
+    from decklog.binder.service import BinderService
+    from decklog.scheduler.service import SchedulerService
+    from decklog.watcher.service import WatcherService
 
 _QUEUE_OF: Final = {
     Place.ACTIVE: "active",
@@ -49,7 +51,7 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Collected:
     """Reads the services anew for each scrape; threads of theirs may go on meanwhile."""
 
@@ -68,18 +70,19 @@ class _Collected:
 
 
 def _service(service: Service, events: Log | None) -> Iterator[Metric]:
-    match service:
-        case WatcherService():
-            yield from _watcher(service)
-        case SchedulerService():
-            yield from _scheduler(service)
-            yield from _lag(service, events)
-        case BinderService():
-            yield from _binder(service)
-        case AuditorService():
-            yield from _auditor(service)
+    """Read a service by its name: a process imports only those that it runs."""
+    match service.name:
+        case "watcher":
+            yield from _watcher(cast("WatcherService", service))
+        case "scheduler":
+            yield from _scheduler(cast("SchedulerService", service))
+            yield from _lag(cast("SchedulerService", service), events)
+        case "binder":
+            yield from _binder(cast("BinderService", service))
+        case "auditor":
+            yield from _auditor(cast("AuditorService", service))
         case _:
-            pass  # A part of a simulated cluster: it counts nothing.
+            pass  # The simulated cluster counts nothing.
 
 
 def _loop(services: Sequence[Paced]) -> Iterator[Metric]:
@@ -91,7 +94,7 @@ def _loop(services: Sequence[Paced]) -> Iterator[Metric]:
     yield failing
 
 
-def _watcher(service: WatcherService) -> Iterator[Metric]:
+def _watcher(service: "WatcherService") -> Iterator[Metric]:
     counted = service.metrics
     yield _total("decklog_events_published", "Events appended by the watcher.", counted.published)
     yield _total(
@@ -103,7 +106,7 @@ def _watcher(service: WatcherService) -> Iterator[Metric]:
     yield _total("decklog_resyncs", "Kinds listed again.", counted.resyncs)
 
 
-def _scheduler(service: SchedulerService) -> Iterator[Metric]:
+def _scheduler(service: "SchedulerService") -> Iterator[Metric]:
     counted, state = service.metrics, service.state
     queues = Counter(
         "gated" if pod.gating_plugin else _QUEUE_OF.get(pod.place, "active")
@@ -132,7 +135,7 @@ def _scheduler(service: SchedulerService) -> Iterator[Metric]:
     yield _value("decklog_applied_position", "Position applied so far.", state.position)
 
 
-def _lag(service: SchedulerService, events: Log | None) -> Iterator[Metric]:
+def _lag(service: "SchedulerService", events: Log | None) -> Iterator[Metric]:
     if events is None:
         return
     try:
@@ -145,7 +148,7 @@ def _lag(service: SchedulerService, events: Log | None) -> Iterator[Metric]:
     yield lag
 
 
-def _binder(service: BinderService) -> Iterator[Metric]:
+def _binder(service: "BinderService") -> Iterator[Metric]:
     counted = service.metrics
     outcomes = CounterMetricFamily(
         "decklog_bind_outcomes", "What became of binds.", labels=["outcome"]
@@ -159,7 +162,7 @@ def _binder(service: BinderService) -> Iterator[Metric]:
     yield _total("decklog_dead_letters", "Entries that nobody can read.", counted.dead_letters)
 
 
-def _auditor(service: AuditorService) -> Iterator[Metric]:
+def _auditor(service: "AuditorService") -> Iterator[Metric]:
     counted = service.metrics
     yield _total("decklog_replay_mismatch", "Decisions that differ.", counted.divergences)
     yield _total("decklog_chain_breaks", "Rows that no longer fit.", counted.chain_breaks)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+import structlog
+
 from decklog.bootstrap.settings import SchedulerSettings, Settings
 from decklog.bootstrap.storage import Storage
-from decklog.core.errors import BadConfiguration
 from decklog.core.framework.config import SchedulerConfig
 from decklog.ports.clock import Clock
 from decklog.ports.cluster import ClusterReader, ClusterWriter
@@ -27,6 +28,7 @@ NEEDS: Final = {
     "auditor": ("log", "ledger"),
 }
 """What a service can't work without: the checks of its readiness."""
+_log = structlog.get_logger()
 PATIENCE: Final = timedelta(milliseconds=20)
 """How long a service that has its process for itself waits for the log."""
 
@@ -77,12 +79,16 @@ def instance_name(settings: Settings) -> str:
 
 def scheduler_config(settings: SchedulerSettings) -> SchedulerConfig:
     """Return the configuration that decides: of the file, or the built-in one."""
-    from decklog.core.framework.resolve import default_config
+    from decklog.core.framework.resolve import default_config, resolve
 
     if settings.config is None:
         return default_config(seed=settings.seed)
-    msg = "policy files are not read yet: leave DECKLOG_SCHEDULER__CONFIG unset"
-    raise BadConfiguration(msg)
+    from decklog.adapters.manifests import read_document
+
+    config = resolve(read_document(settings.config), seed=settings.seed)
+    if not config.percentage_of_nodes_to_score:
+        _log.info("Policy scores an adaptive share of the nodes", policy=str(settings.config))
+    return config
 
 
 def _watcher(parts: Parts) -> Service:

@@ -41,7 +41,7 @@ def embedded_storage(
     synchronous: Any = "FULL" if is_kept else "OFF"
     with ExitStack() as stack:
         stack.enter_context(_made(folder, StoreLock))
-        if not status(url).is_current:
+        if not (folder / LEDGER_FILE).exists() or not status(url).is_current:
             from decklog.adapters.ledger.migrate import upgrade
 
             upgrade(url)

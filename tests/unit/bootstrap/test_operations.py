@@ -156,8 +156,6 @@ def test_a_port_that_is_taken_is_refused_only_if_somebody_set_it() -> None:
     with OperationsServer(health, PAGES, host="127.0.0.1", port=0, is_fixed=True) as first:
         with pytest.raises(Refused, match="cannot listen on 127.0.0.1"):
             OperationsServer(health, PAGES, host="127.0.0.1", port=first.port, is_fixed=True)
-        second = OperationsServer(
-            health, PAGES, host="127.0.0.1", port=first.port, is_fixed=False
-        )
+        second = OperationsServer(health, PAGES, host="127.0.0.1", port=first.port, is_fixed=False)
         with second:
             assert first.port < second.port <= first.port + 20
