@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from decklog.core.cache import Cache
+from decklog.core.columns import Rows
 from decklog.core.framework.config import SchedulerConfig
 from decklog.core.framework.interface import (
     CycleState,
+    Mask,
     PostFilterPlugin,
     PostFilterResult,
     PreFilterPlugin,
@@ -123,13 +125,18 @@ class Cycle:
             self.verdicts.weigh(plan, number)
         return result
 
-    def scores(self, result: CycleResult) -> Scored:
-        """Return what every feasible node scores."""
-        if result.scored is not None:
-            return result.scored
-        number = self.cache.columns.pod_class(self.pod).number
-        kept = self.verdicts.of(self.plan, number, self.cache)
-        return self._score(result, kept)
+    def scores(self, result: CycleResult, rows: Rows) -> Scored:
+        """Return what these rows would score if they were those that the pod fits."""
+        table = self.cache.columns
+        kept = self.verdicts.of(self.plan, table.pod_class(self.pod).number, self.cache)
+        feasible = np.zeros(len(table), dtype=np.bool_)
+        feasible[rows] = True
+        result.state.skip_score.clear()
+        status = self._pre_score(result.state, kept, feasible)
+        if not status.is_success:
+            return Scored(np.zeros(0, dtype=np.int64), [], rows, status)
+        columns = kept.score(self.pod, result.state.skip_score)
+        return RowScorer(self.plan, table, result.state, self.pod, rows).score(columns)
 
     def _look(self, result: CycleResult, kept: ClassVerdicts) -> None:
         """Run PreFilter and Filter."""
@@ -165,7 +172,7 @@ class Cycle:
             result.top = (NodeScore(result.node, 0),)
             result.tie_count = 1
             return
-        scored = self._score(result, kept)
+        scored = self._score(result, found, kept)
         result.scored = scored
         result.failure = scored.failure
         if scored.failure is not None:
@@ -192,35 +199,38 @@ class Cycle:
 
         return run_pre_filter(self.plan.profile.pre_filter, state, ask)
 
-    def _score(self, result: CycleResult, kept: ClassVerdicts) -> Scored:
+    def _score(self, result: CycleResult, found: Found, kept: ClassVerdicts) -> Scored:
         """Run PreScore, Score and NormalizeScore on the nodes that fit."""
         table, pod, plan, state = self.cache.columns, self.pod, self.plan, result.state
-        found = result.found
-        assert found is not None
-        feasible = found.feasible
-
-        def ask(plugin: PreScorePlugin) -> Status:
-            name = plugin.name
-            if name not in plan.kept:
-                return plugin.pre_score(state, pod, table, feasible)
-            status = kept.pre_score.get(name)
-            if status is None:
-                status = plugin.pre_score(kept.state, pod, table, feasible)
-                kept.pre_score[name] = status
-                state.values.update(kept.state.values)
-            return status
-
-        status = run_pre_score(plan.profile.pre_score, state, ask)
+        status = self._pre_score(state, kept, found.feasible)
         if not status.is_success:
             return Scored(np.zeros(0, dtype=np.int64), [], failure=status)
         columns = kept.score(pod, state.skip_score)
-        asked = any(
-            Reads.CLUSTER in planned.reads and planned.name not in state.skip_score
-            for planned in plan.scores
-        )
-        if found.is_kept and not asked:
+        if found.is_kept and not self._is_asked(state):
             return score_all(plan, columns)
         return RowScorer(plan, table, state, pod, found.rows()).score(columns)
+
+    def _pre_score(self, state: CycleState, kept: ClassVerdicts, feasible: Mask) -> Status:
+        table, pod, same_for_class = self.cache.columns, self.pod, self.plan.kept
+
+        def ask(plugin: PreScorePlugin) -> Status:
+            name = plugin.name
+            if name not in same_for_class:
+                return plugin.pre_score(state, pod, table, feasible)
+            status = kept.pre_score.get(name)
+            if status is None:
+                status = kept.pre_score[name] = plugin.pre_score(kept.state, pod, table, feasible)
+                state.values.update(kept.state.values)
+            return status
+
+        return run_pre_score(self.plan.profile.pre_score, state, ask)
+
+    def _is_asked(self, state: CycleState) -> bool:
+        """Whether a plugin has a say that is asked about scores in every cycle."""
+        return any(
+            Reads.CLUSTER in planned.reads and planned.name not in state.skip_score
+            for planned in self.plan.scores
+        )
 
     def _post_filter(self, result: CycleResult) -> None:
         plugins, pod, table = result.profile.post_filter, self.pod, self.cache.columns

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from decklog.core.cache import Cache
+from decklog.core.columns import Rows
 from decklog.core.cycle import Cycle, CycleResult
 from decklog.core.framework.config import SchedulerConfig
 from decklog.core.framework.points import Profile
@@ -61,9 +62,9 @@ class Engine:
         """Return where the pod goes, or what PostFilter says."""
         return self._cycle(pod, attempt).run()
 
-    def scores(self, result: CycleResult) -> Scored:
-        """Return the scores of all feasible nodes, also where the cycle had no need of them."""
-        return self._cycle(result.pod, 1).scores(result)
+    def scores(self, result: CycleResult, rows: Rows) -> Scored:
+        """Return what these rows score, also where the cycle had no need to know."""
+        return self._cycle(result.pod, 1).scores(result, rows)
 
     def attempt(self, pod: Pod, *, attempt: int, ask: Ask | None = None) -> Outcome:
         """Decide, and assume the pod where it goes."""

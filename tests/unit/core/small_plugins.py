@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 
 from decklog.core.columns import NodeColumns
 from decklog.core.framework.interface import (
     CycleState,
+    FilterVerdict,
     Mask,
+    PostFilterResult,
     PreFilterResult,
     Reads,
     ReasonCodes,
@@ -162,4 +163,41 @@ class Book:
         return self.permits, self.timeout_ms
 
 
-NAMES: Final = ("Cordon", "Pick", "Room", "Crowd", "Rank", "Book")
+@dataclass(slots=True)
+class Answer:
+    """Answers at each point what it is told to, and notes the codes that PostFilter is shown."""
+
+    name: str = "Answer"
+    reads: Reads = Reads.CLUSTER
+    pre_enqueues: Status = SUCCESS
+    pre_filters: Status = SUCCESS
+    filters: Status = SUCCESS
+    scores: int = 0
+    post_filters: Status = SUCCESS
+    post_filter_result: PostFilterResult | None = None
+    codes: list[int] = field(default_factory=list)
+
+    @property
+    def statuses(self) -> Sequence[Status]:
+        return SUCCESS, self.filters
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        return self.pre_enqueues
+
+    def pre_filter(
+        self, state: CycleState, pod: Pod, nodes: NodeColumns
+    ) -> tuple[PreFilterResult | None, Status]:
+        return None, self.pre_filters
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeColumns) -> ReasonCodes:
+        return np.full(len(nodes), 0 if self.filters.is_success else 1, dtype=np.uint16)
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeColumns) -> Scores:
+        return np.full(len(nodes), self.scores, dtype=np.int64)
+
+    def post_filter(
+        self, state: CycleState, pod: Pod, nodes: NodeColumns, verdict: FilterVerdict
+    ) -> tuple[PostFilterResult | None, Status]:
+        self.codes = verdict.codes.tolist()
+        assert self.codes == [int(verdict.status(row).code) for row in range(len(nodes))]
+        return self.post_filter_result, self.post_filters
