@@ -1,0 +1,186 @@
+"""Default plugins that are known and not there yet.
+
+They are inert for pods that have no use for them. A pod that does is refused in PreFilter, with one
+plain status, so that none is placed as if the plugin had agreed. `used_by` tells whether a whole
+cluster has any use for the plugin: then its answers differ from kube-scheduler's.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from decklog.core.columns import NodeColumns
+from decklog.core.framework.interface import (
+    PASS,
+    ClusterView,
+    CycleState,
+    Mask,
+    PreFilterResult,
+    Reads,
+    ReasonCodes,
+    Scores,
+)
+from decklog.core.framework.status import SKIP, SUCCESS, Status, unresolvable
+from decklog.objects.matching import matches_labels
+from decklog.objects.pod import Pod, PodAffinity, PodAffinityTerm
+
+Args = Mapping[str, Any]
+EXCLUSIVE_DISKS: Final = ("gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd")
+CLAIMS: Final = "persistent volume claims"
+SELECTING_KINDS: Final = ("Service", "ReplicationController", "ReplicaSet", "StatefulSet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """What a plugin would look at. Functions return words for it; empty: there is nothing."""
+
+    name: str
+    asked_of: Callable[[Pod, Args], str]
+    """What the pod itself asks for."""
+    asked_by_others: Callable[[CycleState, Pod, NodeColumns], str] = lambda *_: ""
+    """What pods that are placed already ask of this one."""
+    used_by: Callable[[Sequence[Pod], ClusterView, Args], bool] = lambda *_: False
+    """Whether anything else in the cluster makes the plugin answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotYet:
+    """Stands for the plugin at all its points: it skips, or refuses the pod."""
+
+    feature: Feature
+    args: Args
+    reads: Reads = Reads.CLUSTER
+    statuses: Sequence[Status] = (SUCCESS,)
+
+    @property
+    def name(self) -> str:
+        return self.feature.name
+
+    def used_by(self, pods: Sequence[Pod], cluster: ClusterView) -> bool:
+        """Whether the plugin would have a say about any of the pods."""
+        return any(self.feature.asked_of(pod, self.args) for pod in pods) or self.feature.used_by(
+            pods, cluster, self.args
+        )
+
+    def pre_filter(
+        self, state: CycleState, pod: Pod, nodes: NodeColumns
+    ) -> tuple[PreFilterResult | None, Status]:
+        what = self.feature.asked_of(pod, self.args)
+        what = what or self.feature.asked_by_others(state, pod, nodes)
+        return None, unresolvable(f"decklog does not support {what} yet") if what else SKIP
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeColumns) -> ReasonCodes:
+        return np.full(len(nodes), PASS, dtype=np.uint16)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeColumns, feasible: Mask) -> Status:
+        return SKIP
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeColumns) -> Scores:
+        return np.zeros(len(nodes), dtype=np.int64)
+
+    def reserve(self, state: CycleState, pod: Pod, node: str) -> tuple[Mapping[str, Any], Status]:
+        return {}, SUCCESS
+
+    def unreserve(self, pod: Pod, node: str, plan: Mapping[str, Any]) -> Sequence[str]:
+        return ()
+
+
+# -- topology spread -----------------------------------------------------------------------------
+
+
+def _spread(pod: Pod, args: Args) -> str:
+    listed = pod.topology_spread_constraints or args.get("defaultConstraints")
+    return "topology spread constraints" if listed else ""
+
+
+def _spread_by_default(pods: Sequence[Pod], cluster: ClusterView, args: Args) -> bool:
+    """Whether the built-in constraints change scores: they need something that selects pods."""
+    if args.get("defaultingType") == "List":
+        return False
+    return any(cluster.objects(kind) for kind in SELECTING_KINDS)
+
+
+# -- affinity between pods -----------------------------------------------------------------------
+
+
+def _pod_affinity(pod: Pod, _args: Args) -> str:
+    if pod.affinity is None:
+        return ""
+    stanzas = (pod.affinity.pod, pod.affinity.pod_anti)
+    if any(one is not None and (one.required or one.preferred) for one in stanzas):
+        return "affinity between pods"
+    return ""
+
+
+def _anti_affinity_of_others(state: CycleState, pod: Pod, nodes: NodeColumns) -> str:
+    """Say whether a pod that is placed already keeps this one away from somewhere."""
+    for row in nodes.required_anti_affinity_rows:
+        for other in nodes.pods_with_required_anti_affinity(row):
+            stanza = other.affinity.pod_anti if other.affinity is not None else None
+            if stanza is not None and _selects(stanza, other, pod, state.cluster):
+                return f"the anti-affinity of pod {other.key}"
+    return ""
+
+
+def _selects(stanza: PodAffinity, owner: Pod, pod: Pod, cluster: ClusterView | None) -> bool:
+    return any(
+        _is_in_namespaces(term, owner, pod, cluster)
+        and matches_labels(term.label_selector, pod.labels)
+        for term in stanza.required
+    )
+
+
+def _is_in_namespaces(
+    term: PodAffinityTerm, owner: Pod, pod: Pod, cluster: ClusterView | None
+) -> bool:
+    if not term.namespaces and term.namespace_selector is None:
+        return pod.namespace == owner.namespace
+    if pod.namespace in term.namespaces:
+        return True
+    namespace = None if cluster is None else cluster.objects("Namespace").get(pod.namespace)
+    labels = {} if namespace is None else namespace.labels
+    return matches_labels(term.namespace_selector, labels)
+
+
+# -- volumes -------------------------------------------------------------------------------------
+
+
+def _claims(pod: Pod, _args: Args) -> str:
+    return CLAIMS if _has_claims(pod) else ""
+
+
+def _restricted(pod: Pod, args: Args) -> str:
+    return _disks(pod, EXCLUSIVE_DISKS) or _claims(pod, args)
+
+
+def _limited(pod: Pod, args: Args) -> str:
+    if any(volume.csi_driver for volume in pod.volumes):
+        return "inline csi volumes"
+    return _disks(pod, None) or _claims(pod, args)
+
+
+def _has_claims(pod: Pod) -> bool:
+    return any(volume.claim_name is not None or volume.ephemeral for volume in pod.volumes)
+
+
+def _disks(pod: Pod, kinds: Iterable[str] | None) -> str:
+    for volume in pod.volumes:
+        if volume.disk is not None and (kinds is None or volume.disk.kind in kinds):
+            return f"{volume.disk.kind} volumes"
+    return ""
+
+
+FEATURES: Final = (
+    Feature(name="VolumeRestrictions", asked_of=_restricted),
+    Feature(name="NodeVolumeLimits", asked_of=_limited),
+    Feature(name="VolumeBinding", asked_of=_claims),
+    Feature(name="VolumeZone", asked_of=_claims),
+    Feature(name="PodTopologySpread", asked_of=_spread, used_by=_spread_by_default),
+    Feature(
+        name="InterPodAffinity",
+        asked_of=_pod_affinity,
+        asked_by_others=_anti_affinity_of_others,
+    ),
+)
