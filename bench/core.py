@@ -1,0 +1,145 @@
+"""How fast the core decides: `python -m bench.core --workload basic-5000 [--seconds 10] [-o json]`.
+
+What is timed is `Engine.attempt` with the whole outcome built: filters, scores, rejections, the
+best five, and the assume. Queue, ledger and cluster are not part of it. Pods' classes are known,
+as they are when a pod has been in the queue.
+"""
+
+import argparse
+import json
+import resource
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import count, cycle, islice
+from typing import Final
+
+from bench.workloads.openb_like import openb_like
+from decklog.core.cache import Cache
+from decklog.core.framework.config import DEFAULT_PROFILE
+from decklog.core.framework.resolve import default_config
+from decklog.core.nominator import Nominator
+from decklog.core.plugins.registry import build_profiles
+from decklog.core.schedule import Engine, Placed
+from decklog.objects.kinds import KIND_BY_NAME
+from decklog.objects.node import Node
+from decklog.objects.pod import Container, Pod
+from decklog.objects.reduce import reduce_object
+
+PODS_PER_NODE_MAX: Final = 30
+"""Three quarters of what a node takes: the cluster fills, and no pod is refused."""
+SHAPES: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    workload: str
+    nodes: int
+    pods: int
+    placed: int
+    seconds: float
+    pods_per_s: float
+    pods_per_cpu_s: float
+    rss_max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    nodes: list[Node]
+    pods: list[Pod]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.core", description=__doc__)
+    parser.add_argument("--workload", choices=sorted(WORKLOADS), default="basic-5000")
+    parser.add_argument("--seconds", type=float, default=10.0, help="stop after so long")
+    parser.add_argument("-o", "--output", choices=["json"], default="json")
+    given = parser.parse_args(arguments)
+    print(json.dumps(asdict(measure(given.workload, seconds=given.seconds)), indent=2))
+
+
+def measure(name: str, *, seconds: float) -> Measured:
+    workload = WORKLOADS[name]()
+    config = default_config()
+    cache = Cache()
+    for node in workload.nodes:
+        cache.add_node(node)
+    engine = Engine(config, cache, build_profiles(config), Nominator())
+    for pod in workload.pods:
+        cache.columns.pod_class(pod)
+    tried = placed = 0
+    cpu, start = time.process_time(), time.perf_counter()
+    end = start + seconds
+    for pod in workload.pods:
+        placed += isinstance(engine.attempt(pod, attempt=1), Placed)
+        tried += 1
+        if tried % 64 == 0 and time.perf_counter() >= end:
+            break
+    took, cpu = time.perf_counter() - start, time.process_time() - cpu
+    return Measured(
+        workload=name,
+        nodes=len(workload.nodes),
+        pods=tried,
+        placed=placed,
+        seconds=round(took, 3),
+        pods_per_s=round(tried / took, 1),
+        pods_per_cpu_s=round(tried / cpu, 1),
+        rss_max_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    )
+
+
+def _basic(node_count: int, shapes: int = 1) -> Workload:
+    """Equal nodes; pods of one shape, or of several that differ in what they ask for, in turn."""
+    pods = _pods(f"{100 + shape}m" for shape in cycle(range(shapes)))
+    return Workload(_nodes(node_count), list(islice(pods, node_count * PODS_PER_NODE_MAX)))
+
+
+def _unschedulable(node_count: int) -> Workload:
+    """Pods that no node is big enough for."""
+    return Workload(_nodes(node_count), list(islice(_pods(cycle(["9"])), 100_000)))
+
+
+def _openb_like() -> Workload:
+    nodes, pods = openb_like(scheduler_name=DEFAULT_PROFILE)
+    return Workload(
+        [held for raw in nodes if isinstance(held := _reduced("Node", raw), Node)],
+        [held for raw in pods if isinstance(held := _reduced("Pod", raw), Pod)],
+    )
+
+
+def _reduced(kind: str, raw: object) -> object:
+    assert isinstance(raw, dict)
+    return reduce_object(KIND_BY_NAME[kind], raw)
+
+
+def _nodes(number: int) -> list[Node]:
+    allocatable = {"cpu": "4", "memory": "32Gi", "pods": "110"}
+    return [
+        Node(uid=f"node-{index}", name=f"node-{index}", allocatable=allocatable)
+        for index in range(number)
+    ]
+
+
+def _pods(cpus: "Iterator[str]") -> Iterator[Pod]:
+    for index, cpu in zip(count(), cpus, strict=False):
+        container = Container(name="pause", requests={"cpu": cpu, "memory": "500Mi"})
+        yield Pod(
+            uid=f"pod-{index}",
+            namespace="default",
+            name=f"pod-{index}",
+            scheduler_name=DEFAULT_PROFILE,
+            containers=(container,),
+        )
+
+
+WORKLOADS: Final[dict[str, Callable[[], Workload]]] = {
+    "basic-500": lambda: _basic(500),
+    "basic-5000": lambda: _basic(5_000),
+    "basic-15000": lambda: _basic(15_000),
+    "shapes-5000": lambda: _basic(5_000, SHAPES),
+    "unschedulable-5000": lambda: _unschedulable(5_000),
+    "openb-like": _openb_like,
+}
+
+if __name__ == "__main__":
+    main()
