@@ -111,12 +111,15 @@ class LineWatch:
                 self._changed.notify_all()
 
     def _enqueue(self, chunk: bytes) -> bool:
+        """Wait for room and put the chunk there; say whether more is wanted."""
         with self._changed:
             self._changed.wait_for(lambda: self._closing or self._waiting_bytes <= QUEUE_BYTES_MAX)
+            if self._closing:
+                return False
             self._chunks.append(chunk)
             self._waiting_bytes += len(chunk)
             self._changed.notify_all()
-            return not self._closing
+            return True
 
     def _split(self, timeout: timedelta) -> None:
         """Move what has come from the queue to the lines, waiting for the first of it."""
