@@ -8,63 +8,38 @@
     boot                   the `leader.elected` of the current generation
     snapshot/NAME          where a snapshot was taken
 
-Parsing asks nobody: `history` finds out which position is meant.
+Parsing asks nobody: `history.positions` finds out which moment is meant.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from decklog.bootstrap.durations import parse_duration
 from decklog.core.errors import BadConfiguration
+from decklog.history.positions import (
+    AtDecision,
+    AtPosition,
+    AtSnapshot,
+    AtTime,
+    Boot,
+    Latest,
+    Position,
+)
 
 GRAMMAR: Final = "latest, 128431, -15m, 2026-11-24T14:03:00Z, decision/51210, boot, snapshot/NAME"
+_WORDS: Final[Mapping[str, Position]] = {"latest": Latest(), "boot": Boot()}
 _NUMBER: Final = re.compile(r"@?(\d{1,18})")
 _DECISION: Final = re.compile(r"decision/(\d{1,18})")
 _SNAPSHOT: Final = re.compile(r"snapshot/(\S+)")
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Latest:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class AtPosition:
-    position: int
-
-
-@dataclass(frozen=True, slots=True)
-class AtTime:
-    time_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class AtDecision:
-    seq: int
-
-
-@dataclass(frozen=True, slots=True)
-class Boot:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class AtSnapshot:
-    name: str
-
-
-Position = Latest | AtPosition | AtTime | AtDecision | Boot | AtSnapshot
-
-
 def parse_position(text: str, *, now_ms: int) -> Position:
     """Parse a position; `now_ms` is what `-15m` counts from."""
-    if text == "latest":
-        return Latest()
-    if text == "boot":
-        return Boot()
+    if text in _WORDS:
+        return _WORDS[text]
     if match := _NUMBER.fullmatch(text):
         return AtPosition(int(match[1]))
     if match := _DECISION.fullmatch(text):

@@ -1,7 +1,10 @@
 """The position grammar."""
 
 import pytest
-from decklog.cli.position import (
+
+from decklog.cli.position import parse_position
+from decklog.core.errors import BadConfiguration
+from decklog.history.positions import (
     AtDecision,
     AtPosition,
     AtSnapshot,
@@ -9,9 +12,7 @@ from decklog.cli.position import (
     Boot,
     Latest,
     Position,
-    parse_position,
 )
-from decklog.core.errors import BadConfiguration
 
 NOW_MS = 1_000_000_000_000
 NOVEMBER_MS = 1_795_528_980_000
