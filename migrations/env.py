@@ -16,7 +16,7 @@ from decklog.adapters.ledger.store import Access, open_engine
 from decklog.adapters.ledger.tables import metadata
 
 MIGRATION_LOCK: Final = 0x6465636B6C6F67  # "decklog", as a number of its own in pg_locks.
-LOCK_TIMEOUT: Final = "10s"
+LOCK_TIMEOUT: Final = "5s"
 """A migration that waits for a table makes everybody behind it wait too."""
 QUEUE_TIMEOUT: Final = "120s"
 """How long one migrator waits for another; the longest migration is shorter than that."""

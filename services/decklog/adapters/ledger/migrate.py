@@ -1,5 +1,6 @@
 """Bring a database to the schema that this code knows, or back."""
 
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,9 @@ from decklog.core.errors import Refused
 
 __all__ = ["SchemaStatus", "check_schema", "downgrade", "folder", "status", "upgrade"]
 
+# Alembic keeps its context in a module: one migration at a time in this process. In the database
+# migrations/env.py takes a lock.
+_ALEMBIC: Final = threading.Lock()
 BASE: Final = "base"
 HEAD: Final = "head"
 
@@ -59,7 +63,8 @@ def _migrate(url: str, revision: str, *, up: bool) -> SchemaStatus:
                 raise Refused(msg)
             config = Config(folder() / "alembic.ini")
             config.attributes["connection"] = connection
-            (command.upgrade if up else command.downgrade)(config, revision)
+            with _ALEMBIC:
+                (command.upgrade if up else command.downgrade)(config, revision)
             return read_status(connection)
     finally:
         engine.dispose()
