@@ -329,9 +329,19 @@ def test_slow_checksums_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         KafkaLog("127.0.0.1:9", "topic")
 
 
-def test_settings_that_are_not_about_security_are_refused() -> None:
-    with pytest.raises(BadConfiguration, match="'acks'"):
-        KafkaLog("127.0.0.1:9", "topic", security={"acks": 0})
+@pytest.mark.parametrize(
+    "security",
+    [
+        pytest.param({"acks": "0"}, id="not about security"),
+        pytest.param({"security_protocol": "TLS"}, id="no such protocol"),
+        pytest.param({"security_protocol": "SASL_SSL", "sasl_mechanism": "X"}, id="no mechanism"),
+        pytest.param({"security_protocol": "SSL", "ssl_cafile": "/none/ca.pem"}, id="no such file"),
+    ],
+)
+def test_security_settings_that_cannot_be_used_are_no_outage(security: dict[str, str]) -> None:
+    """The library would wait for an answer and report that none came."""
+    with pytest.raises(BadConfiguration, match="security settings"):
+        KafkaLog("127.0.0.1:9", "topic", security=security)
 
 
 def test_refused_credentials_are_named_among_the_causes(

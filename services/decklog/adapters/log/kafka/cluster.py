@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -81,7 +82,9 @@ class Cluster:
     def topics(self, prefix: str) -> Sequence[TopicFound]:
         """Return the topics whose names begin so."""
         described = self._ask("list topics", lambda admin: admin.describe_topics())
-        found = [topic for topic in described if topic["name"].startswith(prefix)]
+        found = [
+            topic for topic in described if topic["name"].startswith(prefix) and topic["partitions"]
+        ]
         configs = self.configs([topic["name"] for topic in found])
         return [
             TopicFound(
@@ -159,6 +162,7 @@ class Cluster:
                 raise
 
     def _drop(self) -> None:
-        if self._admin is not None:
-            self._admin.close()
-            self._admin = None
+        admin, self._admin = self._admin, None
+        if admin is not None:
+            with suppress(*ERRORS):
+                admin.close()

@@ -7,6 +7,7 @@ topics by itself brings back one that was deleted. Readers notice, because its i
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
@@ -37,6 +38,9 @@ RETRY_MS: Final = 20
 """How soon a consumer looks again whether it knows the leader. 100 ms delays each new one."""
 
 _SECURITY: Final = ("security_protocol", "sasl_", "ssl_")
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER")
+_FILES: Final = ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_crlfile")
 
 ERRORS: Final = (KafkaError, OSError)
 """What the clients raise when the world fails; OSError comes from TLS and name resolution."""
@@ -53,10 +57,9 @@ class Connection:
         if checksums.crc32c_c is None:  # type: ignore[attr-defined]
             msg = "cannot use Kafka without the package crc32c: checksums would cost 3 to 7 times"
             raise BadConfiguration(msg)
-        for name in self.security:
-            if not name.startswith(_SECURITY):
-                msg = f"cannot use {name!r} as a security setting of Kafka"
-                raise BadConfiguration(msg)
+        for fault in _faults(self.security):
+            msg = f"cannot use the security settings of Kafka: {fault}"
+            raise BadConfiguration(msg)
 
     def admin(self) -> KafkaAdminClient:
         with self._bootstrapping():
@@ -120,9 +123,12 @@ class Connection:
             yield
         except KafkaTimeoutError as error:
             msg = (
-                f"cannot reach Kafka at {self.bootstrap!r}: no answer within "
-                f"{BOOTSTRAP_MS_MAX // 1000} s (broker down, wrong address, or refused credentials)"
+                f"cannot reach Kafka at {self.bootstrap!r}: no answer within {BOOTSTRAP_MS_MAX} ms"
+                " (broker down, wrong address, or refused credentials)"
             )
+            raise LogUnavailable(msg) from error
+        except ERRORS as error:
+            msg = f"cannot reach Kafka at {self.bootstrap!r}: {type(error).__name__}: {error}"
             raise LogUnavailable(msg) from error
 
 
@@ -134,6 +140,22 @@ def translated(what: str) -> Iterator[None]:
     except ERRORS as error:
         msg = f"cannot {what}: {type(error).__name__}: {error}"
         raise LogUnavailable(msg) from error
+
+
+def _faults(security: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what kafka-python would report as a broker that does not answer."""
+    for name in security:
+        if not name.startswith(_SECURITY):
+            yield f"{name!r} is none"
+    protocol = security.get("security_protocol", "PLAINTEXT")
+    if protocol not in _PROTOCOLS:
+        yield f"security_protocol is {protocol!r}, and not one of {', '.join(_PROTOCOLS)}"
+    mechanism = security.get("sasl_mechanism")
+    if protocol.startswith("SASL_") and mechanism not in _MECHANISMS:
+        yield f"sasl_mechanism is {mechanism!r}, and not one of {', '.join(_MECHANISMS)}"
+    for name in _FILES:
+        if name in security and not Path(security[name]).is_file():
+            yield f"{name} is {security[name]!r}, which is no file"
 
 
 class _Producer(KafkaProducer):

@@ -15,7 +15,7 @@ import threading
 import time
 import zlib
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import timedelta
 from typing import Final
 
@@ -186,9 +186,9 @@ class Reader:
         return last + 1
 
     def _drop(self) -> None:
-        if self._consumer is not None:
-            _close(self._consumer)
-            self._consumer = None
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            _close(consumer)
 
 
 class _Probe:
@@ -223,4 +223,5 @@ class _Probe:
 
 
 def _close(consumer: KafkaConsumer) -> None:
-    consumer.close(autocommit=False, timeout_ms=CLOSE_SECONDS_MAX * 1000)
+    with suppress(*ERRORS):
+        consumer.close(autocommit=False, timeout_ms=CLOSE_SECONDS_MAX * 1000)

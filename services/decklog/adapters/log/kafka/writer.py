@@ -25,6 +25,7 @@ from decklog.adapters.log.kafka.connection import (
     Connection,
     translated,
 )
+from decklog.core.errors import LogUnavailable
 from decklog.ports.log import Entry
 
 
@@ -68,6 +69,10 @@ class Writer:
         except ERRORS:
             self._discard()
             raise
+        except ValueError as error:  # For a partition that was there a moment ago.
+            self._discard()
+            msg = f"cannot append to topic {self._topic!r}: {error}"
+            raise LogUnavailable(msg) from error
 
     def _send_by(self, producer: KafkaProducer, batch: Sequence[Entry]) -> int:
         deadline = time.monotonic() + self._timeout.total_seconds()
@@ -94,10 +99,11 @@ class Writer:
         `close()` alone flushes first; when that takes too long it raises, and leaves a thread
         that goes on sending: old entries, after those that replaced them.
         """
-        if self._producer is not None:
-            self._producer._sender.force_close()  # type: ignore[attr-defined]
-            self._producer.close(timeout=CLOSE_SECONDS_MAX)
-            self._producer = None
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer._sender.force_close()  # type: ignore[attr-defined]
+            with suppress(*ERRORS):
+                producer.close(timeout=CLOSE_SECONDS_MAX)
 
 
 def _batches(entries: Sequence[Entry], size_bytes_max: int) -> Iterator[Sequence[Entry]]:
