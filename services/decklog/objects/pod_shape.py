@@ -56,7 +56,7 @@ DISK_PARTS: Final = {
     "vsphereVolume": ("volumePath",),
 }
 """In-tree kinds of disk, and the keys that make up `InlineDisk.parts`."""
-_CONDITIONS: Final = frozenset({"PodScheduled", "DisruptionTarget", "PodResizePending"})
+_CONDITIONS: Final = ("PodScheduled", "DisruptionTarget", "PodResizePending")
 _RESTART_ALL: Final = "RestartAllContainers"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -152,14 +152,14 @@ _POD_AFFINITY: Final = shape(
     PodAffinity,
     {_REQUIRED: each("required", _AFFINITY_TERM), _PREFERRED: each("preferred", _WEIGHTED_TERM)},
 )
-_NODE_AFFINITY: Final = shape(
+NODE_AFFINITY: Final = shape(
     NodeAffinity,
     {_REQUIRED: inside("required", NODE_SELECTOR), _PREFERRED: each("preferred", PREFERRED_TERM)},
 )
 _AFFINITY: Final = shape(
     Affinity,
     {
-        "nodeAffinity": inside("node", _NODE_AFFINITY),
+        "nodeAffinity": inside("node", NODE_AFFINITY),
         "podAffinity": inside("pod", _POD_AFFINITY),
         "podAntiAffinity": inside("pod_anti", _POD_AFFINITY),
     },

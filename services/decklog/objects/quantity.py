@@ -20,8 +20,8 @@ DIGITS_APART_MAX: Final = 2_000
 AMOUNTS_CACHED: Final = 1 << 16
 """Pairs of resource and text, some 15 MB; a cluster has a few thousand."""
 
-NANO_MAX: Final = 10**40
-"""Where `nano` holds an amount that is too large: far above what int64 units are."""
+NANO_DIGITS_MAX: Final = 60
+"""Digits up to which `nano` is exact, int64 having 28 in this unit; 10**60 stands for all above."""
 
 _NANO: Final = -9
 _NANOS_IN_UNIT: Final = 10**9
@@ -213,12 +213,13 @@ def amount(resource: str, text: str) -> int:
 def nano(text: str) -> int:
     """Return the exact amount in 10**-9, so that sums of it are exact.
 
-    What exceeds int64 is held at NANO_MAX, which stays too large after any sum that occurs.
+    What is far beyond int64 is held, so that no exponent is ever written out.
     """
     quantity = parse(text)
-    if quantity.digits + quantity.exponent > _INT64_DIGITS:
-        return NANO_MAX if quantity.mantissa > 0 else -NANO_MAX
-    return quantity.mantissa * _power(quantity.exponent - _NANO)
+    places = quantity.exponent - _NANO
+    if quantity.digits + places > NANO_DIGITS_MAX:
+        return _power(NANO_DIGITS_MAX) if quantity.mantissa > 0 else -_power(NANO_DIGITS_MAX)
+    return quantity.mantissa * _power(places)
 
 
 def counted(resource: str, nanos: int) -> int:
