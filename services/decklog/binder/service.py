@@ -98,7 +98,7 @@ class BinderService:
     name: str = "binder"
     metrics: BinderMetrics = field(default_factory=BinderMetrics)
     _works: dict[tuple[int, int], Work] = field(default_factory=dict)
-    _rows: dict[int, DecisionRow] = field(default_factory=dict)
+    _unclaimed: list[DecisionRow] = field(default_factory=list)
     """Decisions that the log brought, until their effects are claimed."""
     _outcomes: list[tuple[Effect, Outcome]] = field(default_factory=list)
     """Settled, and not yet in the ledger."""
@@ -164,16 +164,19 @@ class BinderService:
         return took
 
     def _claim_from_log(self) -> bool:
-        rows = self._read_decisions()
-        for start in range(0, len(rows), CLAIM_MAX):
-            batch = rows[start : start + CLAIM_MAX]
+        if not self._unclaimed:
+            self._unclaimed = self._read_decisions()
+        took = bool(self._unclaimed)
+        while self._unclaimed:
+            batch = self._unclaimed[:CLAIM_MAX]
             claimed = self.ledger.claim(
                 self.settings.cluster,
                 owner=self.settings.owner,
                 decisions=[(row.seq, row.hash) for row in batch],
             )
+            del self._unclaimed[: len(batch)]
             self._add(claimed, {row.seq: row for row in batch}, look_first=False)
-        return bool(rows)
+        return took
 
     def _read_decisions(self) -> list[DecisionRow]:
         """Read what the log brings. It only wakes us: what is lost here, the sweep finds."""

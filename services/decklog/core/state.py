@@ -117,7 +117,9 @@ class SchedulerState:
         self.engine = Engine(self.config, self.cache, profiles, self.nominator)
         self.queue = SchedulingQueue(
             gate=self.engine.gate,
-            registrations=registrations_of(profiles),
+            registrations=registrations_of(
+                {name: tuple(profile.plugins.values()) for name, profile in profiles.items()}
+            ),
             nominator=self.nominator,
             initial_backoff_ms=self.config.pod_initial_backoff_seconds * SECOND_MS,
             max_backoff_ms=self.config.pod_max_backoff_seconds * SECOND_MS,

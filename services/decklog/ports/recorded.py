@@ -21,6 +21,8 @@ READ_MAX: Final = 5_000
 """Entries a read: about 5 MB of the usual ones."""
 TICKS_MAX: Final = 500
 """Ticks a read of the ledger: at most 50,000 decisions, usually far fewer."""
+EVENTS_MAX: Final = 50_000
+"""Events of ticks that are read together: about 100 MB of the usual ones."""
 _LOG_PATIENCE: Final = timedelta(seconds=2)
 
 
@@ -66,9 +68,18 @@ class TickReader:
             limit = min(limit, through - self.tick)
         if limit <= 0:
             return []
-        rows = self.ledger.ticks(self.stream, after=self.tick, limit=limit)
+        rows = self._bounded(self.ledger.ticks(self.stream, after=self.tick, limit=limit))
+        if not rows:
+            return []
         decisions = self._decisions(rows)
+        self._fill(rows[-1].cursor)
+        # From here on nothing fails, so a read that failed is read again whole.
         return [self._tick(row, decisions) for row in rows]
+
+    def _bounded(self, rows: Sequence[TickRow]) -> Sequence[TickRow]:
+        """Return the first ticks whose events fit in memory together; at least one."""
+        fitting = [row for row in rows if row.cursor - self.position <= EVENTS_MAX]
+        return fitting or rows[:1]
 
     def rest(self) -> list[tuple[Record, Entry]]:
         """Return the events that were read ahead and belong to no recorded tick yet."""
@@ -109,13 +120,8 @@ class TickReader:
     def _events(self, cursor: int) -> list[tuple[Record, Entry]]:
         """Return the events after the last tick's cursor, up to and with this one's."""
         events: list[tuple[Record, Entry]] = []
-        while self.position < cursor:
-            if not self._buffer:
-                self._fill(cursor)
+        while self._buffer and self._buffer[0][0].position <= cursor:
             record, entry = self._buffer.popleft()
-            if record.position > cursor:
-                self._buffer.appendleft((record, entry))
-                break
             self.position = record.position
             if not self._started and isinstance(record.fact, ResyncStarted):
                 self._started = True
@@ -124,13 +130,14 @@ class TickReader:
         return events
 
     def _fill(self, cursor: int) -> None:
-        after = max(self._read_position, self.position)
-        first, last = self.log.bounds()
-        if last < cursor:
-            raise PositionLost(after=after, first=first, last=last)
-        after = max(after, first - 1)
-        read = read_records(self.log, after=after, limit=READ_MAX, timeout=_LOG_PATIENCE)
-        if not read:
-            raise PositionLost(after=after, first=first, last=last)
-        self._buffer.extend(read)
-        self._read_position = read[-1][0].position
+        """Read the log up to the cursor."""
+        while self._read_position < cursor:
+            first, last = self.log.bounds()
+            after = max(self._read_position, first - 1)
+            read: Sequence[tuple[Record, Entry]] = ()
+            if last >= cursor:
+                read = read_records(self.log, after=after, limit=READ_MAX, timeout=_LOG_PATIENCE)
+            if not read:
+                raise PositionLost(after=after, first=first, last=last)
+            self._buffer.extend(read)
+            self._read_position = read[-1][0].position

@@ -44,14 +44,20 @@ class Redecider:
     """As of the last tick that was walked."""
     reader: TickReader = field(init=False)
     _config_hash: str = ""
+    _ahead: deque[RecordedTick] = field(default_factory=deque)
+    """Ticks that were read and not walked yet."""
 
     def __post_init__(self) -> None:
         self.reader = TickReader(self.ledger, self.log, self.stream)
 
     def walk(self, *, limit: int) -> Iterator[Redecided]:
         """Yield the next ticks, up to `limit`, as they are recorded."""
-        for tick in self.reader.read(limit=limit):
-            yield self._walk(tick)
+        if not self._ahead:
+            self._ahead.extend(self.reader.read(limit=limit))
+        while self._ahead:
+            redecided = self._walk(self._ahead[0])  # May fail; then it is walked again.
+            self._ahead.popleft()
+            yield redecided
 
     def _walk(self, tick: RecordedTick) -> Redecided:
         problem = self._prepare(tick)

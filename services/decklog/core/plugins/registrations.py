@@ -25,6 +25,7 @@ from decklog.core.framework.events import (
     UPDATE_POD_TOLERATION,
     Registration,
 )
+from decklog.core.plugins.not_yet import NotYet
 from decklog.objects.node import Node
 from decklog.objects.pod import Pod
 
@@ -103,6 +104,8 @@ def registrations_of(plugins: Mapping[str, Sequence[Any]]) -> dict[str, list[Reg
 
 def _registrations(plugin: Any) -> list[Registration]:
     name = plugin.name
+    if isinstance(plugin, NotYet):
+        return []  # No event cures what decklog cannot do.
     if hasattr(plugin, "events_to_register"):
         found = [
             Registration(name, event.resource, event.action, event.hint)
