@@ -149,7 +149,7 @@ def _affinity(pod: Pod) -> Affinity | None:
 def _required(nodes: NodeColumns, required: RequiredNodeAffinity) -> Bools:
     matched = np.ones(len(nodes), dtype=np.bool_)
     for key, value in required.pairs:
-        matched &= labelled(nodes, key, value.__eq__)
+        matched &= labelled(nodes, key, frozenset((value,)).__contains__)
     if required.matcher is not None:
         matched &= _any_term(nodes, required.matcher.terms)
     return matched
