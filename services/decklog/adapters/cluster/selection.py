@@ -67,7 +67,7 @@ def list_body(store: Store, pages: Pages, route: Route, query: Mapping[str, str]
         selects = selector(route, query)
         found = [obj for obj in store.objects(route.resource.kind) if selects(obj)]
         page = _Page(store.version, found)
-    limit = int(query.get("limit") or 0)
+    limit = number_of(query, "limit")
     metadata: Raw = {"resourceVersion": str(page.version)}
     objects = page.objects
     if limit and len(objects) > limit:
@@ -108,6 +108,19 @@ def requested_version(query: Mapping[str, str]) -> int:
     if not text.isdigit():
         msg = f'strconv.ParseUint: parsing "{text}": invalid syntax'
         raise internal_error(msg)
+    return int(text)
+
+
+def number_of(query: Mapping[str, str], name: str) -> int:
+    """Return a number of the query; 0 if it is not there.
+
+    Raises:
+        Denied: it is no number.
+    """
+    text = query.get(name) or "0"
+    if not text.isdigit():
+        msg = f'cannot decode the query: {name}: "{text}" is not a number'
+        raise bad_request(msg)
     return int(text)
 
 

@@ -9,7 +9,8 @@ import select
 import socket
 import socketserver
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
@@ -18,16 +19,19 @@ import msgspec
 from decklog.adapters.cluster.answers import Denied, bad_request, failure
 from decklog.adapters.cluster.faults import BodyForm, Fault
 from decklog.adapters.cluster.requests import ApiRequest, Verb
+from decklog.adapters.cluster.resources import Resource
 from decklog.adapters.cluster.routes import Route, discovery, parse_path
 from decklog.adapters.cluster.selection import (
     Pages,
     Selects,
     list_body,
+    number_of,
     requested_version,
     selector,
 )
 from decklog.adapters.cluster.simulated import SimulatedCluster
 from decklog.adapters.cluster.store import StoreWatch, WatchOptions
+from decklog.adapters.cluster.tables import MEDIA, to_table
 from decklog.adapters.cluster.wire import (
     TEXT,
     BodyTooLarge,
@@ -39,7 +43,7 @@ from decklog.adapters.cluster.wire import (
     write_chunk,
     write_response,
 )
-from decklog.ports.cluster import Answer, WatchEvent, WatchEventType, WatchExpired
+from decklog.ports.cluster import Answer, RawObject, WatchEvent, WatchEventType, WatchExpired
 
 STEP_INTERVAL: Final = timedelta(milliseconds=20)
 """How often the cluster's own parts are stepped: pods run soon after they are bound."""
@@ -220,7 +224,17 @@ class _Connection(socketserver.StreamRequestHandler):
 
     def _perform(self, route: Route, request: HttpRequest) -> HttpResponse:
         told = self.server.cluster.handle(_to_api_request(route, request))
-        return self._fault(told) if isinstance(told, Fault) else _encoded(told)
+        if isinstance(told, Fault):
+            return self._fault(told)
+        if request.method == "GET" and told.ok and told.body is not None:
+            return self._shown(route, request, told.body)
+        return _encoded(told)
+
+    def _shown(self, route: Route, request: HttpRequest, body: Mapping[str, Any]) -> HttpResponse:
+        """Answer as JSON, or as a table where that is asked for."""
+        if MEDIA in request.headers.get("accept", ""):
+            body = to_table(route.resource.kind, body, self.server.cluster.clock.now_ms())
+        return HttpResponse(code=200, body=msgspec.json.encode(body))
 
     def _fault(self, fault: Fault) -> HttpResponse:
         if not fault.code:
@@ -234,7 +248,7 @@ class _Connection(socketserver.StreamRequestHandler):
             return self._fault(fault)
         with cluster.store.lock:
             body = list_body(cluster.store, self.server.pages, route, request.query)
-        return HttpResponse(code=200, body=msgspec.json.encode(body))
+        return self._shown(route, request, body)
 
     def _watch(self, route: Route, request: HttpRequest) -> None:
         cluster = self.server.cluster
@@ -242,24 +256,36 @@ class _Connection(socketserver.StreamRequestHandler):
         if fault is not None:
             write_response(self.wfile, request, self._fault(fault))
             return
-        selects = _watch_selector(route, request)
+        asked = _asked(route, request)
         with self.server.open_watch(route.resource.kind, _watch_options(request)) as watch:
             begin_chunks(self.wfile)
             try:
-                self._stream(watch, route, selects)
+                self._stream(watch, asked)
             except WatchExpired as expired:
                 status = failure(410, "Expired", str(expired)).body
                 self._send([{"type": "ERROR", "object": status}])
         write_chunk(self.wfile, b"")
 
-    def _stream(self, watch: StoreWatch, route: Route, selects: Selects) -> None:
+    def _stream(self, watch: StoreWatch, asked: "_Asked") -> None:
         while not self.server.stopping.is_set():
             events = watch.poll(limit=WATCH_BATCH_MAX, timeout=WATCH_LOOK_INTERVAL)
-            lines = [_line(event, route) for event in events if _is_sent(event, selects)]
+            lines = [
+                {"type": event.type.value, "object": self._watched(event, asked)}
+                for event in events
+                if event.type is WatchEventType.BOOKMARK or asked.selects(event.object)
+            ]
             if lines:
                 self._send(lines)
             elif watch.ended or self._client_is_gone():
                 return
+
+    def _watched(self, event: WatchEvent, asked: "_Asked") -> RawObject:
+        resource = asked.resource
+        if event.type is WatchEventType.BOOKMARK:
+            return {"kind": resource.kind, "apiVersion": resource.api_version, **event.object}
+        if asked.as_table:
+            return to_table(resource.kind, event.object, self.server.cluster.clock.now_ms())
+        return event.object
 
     def _send(self, lines: Sequence[Any]) -> None:
         write_chunk(self.wfile, msgspec.json.Encoder().encode_lines(lines))
@@ -272,6 +298,23 @@ class _Connection(socketserver.StreamRequestHandler):
         told = failure(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")
         request = HttpRequest(method="POST", path="", query={}, headers={}, body=b"")
         write_response(self.wfile, request, _encoded(told))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What a watch is to tell, and how."""
+
+    resource: Resource
+    selects: Selects
+    as_table: bool
+
+
+def _asked(route: Route, request: HttpRequest) -> _Asked:
+    return _Asked(
+        resource=route.resource,
+        selects=_watch_selector(route, request),
+        as_table=MEDIA in request.headers.get("accept", ""),
+    )
 
 
 def _to_api_request(route: Route, request: HttpRequest) -> ApiRequest:
@@ -320,7 +363,7 @@ def _body(request: HttpRequest) -> dict[str, Any]:
         msg = "the request body is not an object"
         raise bad_request(msg)
     if request.method == "DELETE" and "gracePeriodSeconds" in request.query:
-        body["gracePeriodSeconds"] = int(request.query["gracePeriodSeconds"])
+        body["gracePeriodSeconds"] = number_of(request.query, "gracePeriodSeconds")
     return body
 
 
@@ -382,22 +425,10 @@ def _watch_options(request: HttpRequest) -> WatchOptions:
     if streaming and query.get("resourceVersionMatch") != "NotOlderThan":
         msg = "resourceVersionMatch: Forbidden: sendInitialEvents requires NotOlderThan"
         raise Denied(failure(422, "Invalid", msg))
-    timeout = timedelta(seconds=int(query.get("timeoutSeconds") or 0)) or WATCH_TIMEOUT
+    timeout = timedelta(seconds=number_of(query, "timeoutSeconds")) or WATCH_TIMEOUT
     return WatchOptions(
         resource_version=None if streaming or not version else version,
         bookmarks=query.get("allowWatchBookmarks") in ("1", "true"),
         initial_end_bookmark=streaming,
         timeout=timeout,
     )
-
-
-def _is_sent(event: WatchEvent, selects: Selects) -> bool:
-    return event.type is WatchEventType.BOOKMARK or selects(event.object)
-
-
-def _line(event: WatchEvent, route: Route) -> dict[str, Any]:
-    obj = event.object
-    if event.type is WatchEventType.BOOKMARK:
-        resource = route.resource
-        obj = {"kind": resource.kind, "apiVersion": resource.api_version, **obj}
-    return {"type": event.type.value, "object": obj}

@@ -16,7 +16,10 @@ from decklog.adapters.cluster.kubelet import Kubelet
 from decklog.adapters.cluster.serve import ClusterServer
 from decklog.adapters.cluster.simulated import SimulatedCluster
 from decklog.adapters.cluster.store import Limits
+from decklog.adapters.cluster.tables import age
 from tests.contract.cluster_worlds import (
+    NOW,
+    NOW_MS,
     ManualClock,
     binding,
     make_node,
@@ -98,6 +101,8 @@ def names(listing: Raw) -> list[str]:
         pytest.param(
             f"{PODS}?resourceVersion=2&resourceVersionMatch=Exact", 410, "too old", id="old state"
         ),
+        pytest.param(f"{PODS}?limit=many", 400, "not a number", id="not a number"),
+        pytest.param(f"{PODS}?watch=1&timeoutSeconds=x", 400, "not a number", id="nor of a watch"),
         pytest.param(f"{PODS}?watch=1&labelSelector=a%3Db", 400, "watches by", id="watched label"),
     ],
 )
@@ -283,3 +288,40 @@ def test_a_part_that_raises_is_noticed() -> None:
 
     with ClusterServer(SimulatedCluster(ManualClock()), parts=[Broken()]) as server:
         assert server.failed.wait(timeout=10)
+
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+
+
+def rows(table: Raw) -> list[list[Any]]:
+    assert table["kind"] == "Table"
+    assert {len(row["cells"]) for row in table["rows"]} == {len(table["columnDefinitions"])}
+    return [row["cells"] for row in table["rows"]]
+
+
+def test_tables_as_kubectl_asks_for_them(client: Client) -> None:
+    pod = client.cluster.get("Pod", "a1")
+    assert pod is not None
+    client.cluster.perform([binding(pod)])
+    Kubelet(client.cluster).step()
+    client.cluster.delete("Pod", "a1")
+    cells = rows(client.ask("GET", PODS, Accept=TABLE))
+    assert cells[0][:5] == ["a1", "1/1", "Terminating", 0, "0s"]
+    assert cells[0][6] == "n1"
+    assert cells[1][:3] == ["a2", "0/1", "Pending"]
+    assert rows(client.ask("GET", f"{PODS}/a2", Accept=TABLE)) == [cells[1]]
+    (node,) = rows(client.ask("GET", "/api/v1/nodes", Accept=TABLE))
+    assert node == ["n1", "Unknown", "0s", "z1", "<none>"]
+    assert client.ask("GET", "/api/v1/namespaces", Accept=TABLE)["kind"] == "NamespaceList"
+    response = client.send("GET", f"{PODS}?watch=1", Accept=TABLE)
+    assert rows(json.loads(response.readline())["object"]) == [cells[0]]
+    client.connection.close()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "want"),
+    [(0, "0s"), (119, "119s"), (120, "2m"), (10_799, "179m"), (10_800, "3h"), (172_800, "2d")],
+)
+def test_age(seconds: int, want: str) -> None:
+    assert age(NOW, NOW_MS + seconds * 1000) == want
+    assert age(None, NOW_MS) == "<unknown>"
