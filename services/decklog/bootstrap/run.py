@@ -16,9 +16,11 @@ from decklog.core.errors import (
     Refused,
     TransientError,
 )
+from decklog.history.source import NotFound
 from decklog.version import __version__
 
 _CODE_OF: Final[tuple[tuple[type[Exception], int], ...]] = (
+    (NotFound, exit_codes.NOT_FOUND),
     (BadConfiguration, exit_codes.USAGE),
     (PositionLost, exit_codes.REFUSED),
     (Deposed, exit_codes.REFUSED),
@@ -26,10 +28,6 @@ _CODE_OF: Final[tuple[tuple[type[Exception], int], ...]] = (
     (EntryTooLarge, exit_codes.REFUSED),
     (TransientError, exit_codes.UNAVAILABLE),
 )
-
-
-class NotFound(Exception):
-    """What was asked about does not exist (exit code 4)."""
 
 
 def guarded(program: Callable[[], int | None]) -> int:
@@ -40,8 +38,6 @@ def guarded(program: Callable[[], int | None]) -> int:
         return exit_codes.INTERRUPTED
     except BrokenPipeError:
         return _closed_pipe()
-    except NotFound as error:
-        return _failed(error, exit_codes.NOT_FOUND)
     except Exception as error:
         for kind, code in _CODE_OF:
             if isinstance(error, kind):

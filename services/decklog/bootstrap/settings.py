@@ -52,7 +52,7 @@ class KafkaSettings(_Section):
 
 class PgSettings(_Section):
     host: str = ""
-    """PostgreSQL's host. Empty: the embedded store holds the ledger."""
+    """PostgreSQL's host, or the folder of its socket. Empty: an embedded store holds the ledger."""
     port: Port = 5432
     """PostgreSQL's port."""
     user: str = "decklog_writer"

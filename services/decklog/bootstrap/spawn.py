@@ -129,7 +129,7 @@ def _begun(plan: Plan, settings: Settings) -> Begun:
 
 def _expected(plan: Plan) -> int | None:
     if plan.story.objects is not None:
-        return sum(raw.get("kind") == "Pod" for raw in plan.story.objects)
+        return len([raw for raw in plan.story.objects if raw.get("kind") == "Pod"])
     return plan.story.pod_count
 
 
@@ -143,7 +143,9 @@ def _free_port() -> int:
 def _watching(settings: Settings, url: str, clock: Clock, fleet: Fleet) -> Iterator["_Watch"]:
     from decklog.adapters.cluster.http import HttpCluster
 
-    with remote_storage(settings, clock, with_ledger=True, with_decisions=False) as storage:
+    with remote_storage(
+        settings, clock, with_ledger=True, with_decisions=False, read_only=True
+    ) as storage:
         cluster = HttpCluster(url)
         try:
             assert storage.ledger is not None

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from decklog.bootstrap.settings import KafkaSettings, PgSettings, Settings
 from decklog.core.errors import BadConfiguration
@@ -56,7 +56,12 @@ def embedded_storage(
 
 @contextmanager
 def remote_storage(
-    settings: Settings, clock: Clock, *, with_ledger: bool, with_decisions: bool
+    settings: Settings,
+    clock: Clock,
+    *,
+    with_ledger: bool,
+    with_decisions: bool,
+    read_only: bool = False,
 ) -> Iterator[Storage]:
     """Make the clients of Kafka and PostgreSQL; they connect when they are first used."""
     from decklog.adapters.log.kafka.log import KafkaLog
@@ -76,7 +81,7 @@ def remote_storage(
         if with_ledger:
             from decklog.adapters.ledger.sql import SqlLedger
 
-            ledger = SqlLedger(pg_url(settings.pg), clock=clock)
+            ledger = SqlLedger(pg_url(settings.pg), clock=clock, read_only=read_only)
             stack.callback(ledger.close)
         decisions = log(topic_name(settings.cluster, "decisions")) if with_decisions else None
         yield Storage(
@@ -109,9 +114,13 @@ def pg_url(settings: PgSettings) -> str:
         raise BadConfiguration(msg)
     password = settings.password.get_secret_value()
     who = quote(settings.user, safe="") + (f":{quote(password, safe='')}" if password else "")
-    mode = f"?sslmode={quote(settings.sslmode)}" if settings.sslmode else ""
+    is_socket = settings.host.startswith("/")
+    given = {"sslmode": settings.sslmode, "host": settings.host if is_socket else ""}
+    query = urlencode({name: value for name, value in given.items() if value})
+    host = "" if is_socket else settings.host
     database = quote(settings.database, safe="")
-    return f"postgresql+psycopg://{who}@{settings.host}:{settings.port}/{database}{mode}"
+    url = f"postgresql+psycopg://{who}@{host}:{settings.port}/{database}"
+    return f"{url}?{query}" if query else url
 
 
 def kafka_security(settings: KafkaSettings) -> Mapping[str, Any]:

@@ -54,8 +54,8 @@ def _commands() -> str:
         GENERATED,
         "# Commands\n",
         f"{root.help}\n",
-        "Exit codes are [a page of their own](exit-codes.md); settings that every command reads are",
-        "in [settings](config.md).\n",
+        "What they exit with is on [a page of its own](exit-codes.md), and so are the",
+        "[settings](config.md) that they read.\n",
     ]
     for path, command in _walk(root, ("decklog",)):
         lines += _command(path, command)
@@ -107,9 +107,9 @@ def _settings() -> str:
         GENERATED,
         "# Settings\n",
         "A value comes from the first of: a flag; the variable; a file of the variable's name in",
-        "lower case under `/run/secrets`; the file given by `--config` or `DECKLOG_CONFIG`, in YAML",
-        "with the same sections; the default. An unknown key is an error, an unknown `DECKLOG_…`",
-        "variable is reported at the start.\n",
+        "lower case under `/run/secrets`; the file given by `--config` or `DECKLOG_CONFIG`, in",
+        "YAML with the same sections; the default. An unknown key is an error, an unknown",
+        "`DECKLOG_…` variable is reported at the start.\n",
         "| variable | default | |",
         "|---|---|---|",
     ]

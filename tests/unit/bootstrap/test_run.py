@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from decklog.bootstrap.run import NotFound, guarded
+from decklog.bootstrap.run import guarded
 from decklog.core.errors import (
     BadConfiguration,
     Deposed,
@@ -16,6 +16,7 @@ from decklog.core.errors import (
     PositionLost,
     Refused,
 )
+from decklog.history.source import NotFound
 
 
 @pytest.mark.parametrize(

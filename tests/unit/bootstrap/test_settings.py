@@ -1,10 +1,11 @@
 """Where settings come from, which one wins, and what is said about a wrong one."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from decklog.bootstrap.settings import Settings
-from decklog.bootstrap.sources import load_settings, unknown_variables
+from decklog.bootstrap.sources import load_settings, setting_paths, unknown_variables
 from decklog.core.errors import BadConfiguration
 
 
@@ -133,17 +134,12 @@ def test_secrets_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_settings_do_not_change() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        load_settings().cluster = "other"  # type: ignore[misc]
+        load_settings().cluster = "other"
 
 
-def test_every_setting_is_described() -> None:
-    def descriptions(model: type) -> list[tuple[str, str | None]]:
-        found = []
-        for name, field in model.model_fields.items():  # type: ignore[attr-defined]
-            if hasattr(field.annotation, "model_fields"):
-                found += descriptions(field.annotation)
-            else:
-                found.append((name, field.description))
-        return found
-
-    assert not [name for name, text in descriptions(Settings) if not text]
+@pytest.mark.parametrize("path", setting_paths(Settings), ids=".".join)
+def test_every_setting_is_described(path: tuple[str, ...]) -> None:
+    model: Any = Settings
+    for section in path[:-1]:
+        model = model.model_fields[section].annotation
+    assert model.model_fields[path[-1]].description
