@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from decklog.core.errors import DecklogError
+from decklog.ports.clock import Clock
 from decklog.ports.ledger import Head, LedgerReader, TickRow
 from decklog.ports.log import Log
 
@@ -18,6 +19,7 @@ class Source:
     ledger: LedgerReader
     events: Log
     stream: str
+    clock: Clock
 
     def head(self) -> Head:
         """Return where the stream's chains end."""
