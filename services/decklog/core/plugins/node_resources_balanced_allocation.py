@@ -45,42 +45,58 @@ class NodeResourcesBalancedAllocation:
         ]
         allocatable, requested = nodes.allocatable[rows], nodes.requested[rows]
         amounts = np.array([_amount(asked, row) for row in rows], dtype=np.int64)[:, None]
-        after = _balance(requested + amounts, allocatable)
+        balance = _balance(np.stack((requested + amounts, requested)), allocatable)
+        after: Scores = balance[0]
         if not self.by_change:
             return after
-        change = SCORE_MAX // 2 + after - _balance(requested, allocatable)
-        # Halves are cut towards zero, as Go does.
-        return SCORE_MAX // 2 + np.where(change >= 0, change // 2, -(-change // 2))
+        change = SCORE_MAX // 2 + after - balance[1]
+        # A negative half is cut towards zero, as Go does.
+        scores: Scores = SCORE_MAX // 2 + (change + (change < 0)) // 2
+        return scores
 
 
 def _balance(requested: Int64s, allocatable: Int64s) -> Scores:
-    """Return 0 … 100 by row: 100 if the resources that the node has are used to equal parts."""
+    """Return 0 … 100 by (case, row): 100 if the resources that a node has are used alike.
+
+    `requested` is by (case, resource, row).
+    """
     has = allocatable != 0
-    fractions = np.minimum(requested / np.where(has, allocatable, 1), 1.0)
+    fractions = np.minimum(requested / np.maximum(allocatable, 1), 1.0)
+    if len(allocatable) < 2:
+        deviation = np.zeros((len(requested), requested.shape[2]), dtype=np.float64)
+    elif len(allocatable) == 2:
+        deviation = _half_of_difference(fractions) * has.all(axis=0)
+    else:
+        deviation = _of_many(fractions, has)
+    scores: Scores = ((1 - deviation) * SCORE_MAX).astype(np.int64)
+    return scores
+
+
+def _half_of_difference(fractions: Floats) -> Floats:
+    """Equal to the standard deviation of two, up to the last bit: upstream computes it so."""
+    halves: Floats = np.abs(fractions[:, 0] - fractions[:, 1]) / 2
+    return halves
+
+
+def _of_many(fractions: Floats, has: npt.NDArray[np.bool_]) -> Floats:
+    """Return the standard deviation of the fractions of the resources that each node has.
+
+    Sums go from resource to resource: the order counts for the last bit.
+    """
     count = has.sum(axis=0)
-    deviation = np.zeros(requested.shape[1], dtype=np.float64)
-    if len(requested) >= 2:
-        # Half of the difference is what upstream computes for two; it differs in the last bit.
-        highest = np.where(has, fractions, -1.0).max(axis=0)
-        lowest = np.where(has, fractions, 2.0).min(axis=0)
-        deviation = np.where(count == 2, (highest - lowest) / 2, deviation)
-    if len(requested) > 2:
-        deviation = np.where(count > 2, _deviation(fractions, has, count), deviation)
-    return ((1 - deviation) * SCORE_MAX).astype(np.int64)
-
-
-def _deviation(fractions: Floats, has: npt.NDArray[np.bool_], count: Int64s) -> Floats:
-    """Return the standard deviation by row. Sums go from resource to resource: order counts."""
     divisor = np.maximum(count, 1)
-    total = np.zeros(fractions.shape[1], dtype=np.float64)
-    for index in range(len(fractions)):
-        total = total + np.where(has[index], fractions[index], 0.0)
+    total = np.zeros((len(fractions), fractions.shape[2]), dtype=np.float64)
+    for index in range(len(has)):
+        total = total + np.where(has[index], fractions[:, index], 0.0)
     mean = total / divisor
-    squares = np.zeros(fractions.shape[1], dtype=np.float64)
-    for index in range(len(fractions)):
-        distance = fractions[index] - mean
+    squares = np.zeros_like(total)
+    for index in range(len(has)):
+        distance = fractions[:, index] - mean
         squares = squares + np.where(has[index], distance * distance, 0.0)
-    return np.sqrt(squares / divisor)
+    highest = np.where(has, fractions, -1.0).max(axis=1)
+    lowest = np.where(has, fractions, 2.0).min(axis=1)
+    of_many = np.where(count > 2, np.sqrt(squares / divisor), 0.0)
+    return np.where(count == 2, (highest - lowest) / 2, of_many)
 
 
 def _amount(asked: Int64s, row: int | None) -> int:

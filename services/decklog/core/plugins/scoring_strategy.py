@@ -16,6 +16,8 @@ LEAST_ALLOCATED: Final = "LeastAllocated"
 MOST_ALLOCATED: Final = "MostAllocated"
 REQUESTED_TO_CAPACITY_RATIO: Final = "RequestedToCapacityRatio"
 SHAPE_SCORE_MAX: Final = 10
+COUNTED_FOR_SCORES: Final = NATIVE[:2]
+"""Resources that a container counts for in scores even if it requests none."""
 CPU_AND_MEMORY: Final = (("cpu", 1), ("memory", 1))
 
 Shape = tuple[tuple[int, int], ...]
@@ -32,28 +34,27 @@ class ScoringStrategy:
 
     def score(self, asked: Int64s, nodes: NodeColumns) -> Scores:
         """Return the weighted mean over the resources that count for the pod and the node."""
-        total = np.zeros(len(nodes), dtype=np.int64)
-        weights = np.zeros(len(nodes), dtype=np.int64)
-        for name, weight in self.resources:
-            row = nodes.resource_row(name)
-            if row is None:
-                continue
-            amount = int(asked[row]) if row < len(asked) else 0
-            if amount == 0 and row >= len(NATIVE):
-                continue
-            allocatable = nodes.allocatable[row]
-            used = nodes.non_zero_requested[row] if row < 2 else nodes.requested[row]
-            scores = self._of_resource(used + amount, allocatable)
-            counts = (allocatable != 0) if self.curve is None else scores > 0
-            total += np.where(counts, scores * weight, 0)
-            weights += np.where(counts, weight, 0)
-        divisor = np.maximum(weights, 1)
+        found = [
+            (row, amount, weight)
+            for name, weight in self.resources
+            if (row := nodes.resource_row(name)) is not None
+            and ((amount := _amount(asked, row)) or row < len(NATIVE))
+        ]
+        if not found:
+            return np.zeros(len(nodes), dtype=np.int64)
+        rows = [row for row, _, _ in found]
+        given = np.array(found, dtype=np.int64)
+        allocatable = nodes.allocatable[rows]
+        scores = self._by_resource(_used(nodes, rows) + given[:, 1:2], allocatable)
+        counted = given[:, 2:] * (scores > 0 if self.curve is not None else allocatable != 0)
+        total = (scores * counted).sum(axis=0)
+        divisor = np.maximum(counted.sum(axis=0), 1)
         if self.curve is not None:
             total, divisor = 2 * total + divisor, 2 * divisor  # Rounded, halves away from zero.
         mean: Scores = total // divisor
         return mean
 
-    def _of_resource(self, requested: Int64s, allocatable: Int64s) -> Scores:
+    def _by_resource(self, requested: Int64s, allocatable: Int64s) -> Scores:
         """Return 0 … 100 for what would be requested of what there is; 0 where there is nothing."""
         divisor = np.maximum(allocatable, 1)
         if self.curve is not None:
@@ -65,6 +66,21 @@ class ScoringStrategy:
             part = np.maximum(allocatable - requested, 0)
         scores: Scores = part * SCORE_MAX // divisor
         return scores
+
+
+def _used(nodes: NodeColumns, rows: Sequence[int]) -> Int64s:
+    """Return what pods use: of cpu and memory as counted for scores, of the others exactly."""
+    if max(rows) < len(COUNTED_FOR_SCORES):
+        return nodes.non_zero_requested[rows]
+    columns = [
+        nodes.non_zero_requested[row] if row < len(COUNTED_FOR_SCORES) else nodes.requested[row]
+        for row in rows
+    ]
+    return np.stack(columns)
+
+
+def _amount(asked: Int64s, row: int) -> int:
+    return int(asked[row]) if row < len(asked) else 0
 
 
 def make_strategy(args: Mapping[str, Any]) -> ScoringStrategy:
