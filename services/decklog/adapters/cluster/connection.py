@@ -61,6 +61,8 @@ class Listener(socketserver.ThreadingTCPServer):
     def opened(self, connection: socket.socket) -> None:
         with self._lock:
             self._connections.add(connection)
+        if self.stopping.is_set():  # It was accepted last, and is not among those closed.
+            _shut(connection)
 
     def closed(self, connection: socket.socket) -> None:
         with self._lock:
@@ -83,8 +85,12 @@ class Listener(socketserver.ThreadingTCPServer):
             for watch in self._watches:
                 watch.close()
             for connection in self._connections:
-                with contextlib.suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
+                _shut(connection)
+
+
+def _shut(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # The client was quicker.
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class _ConnectionBroken(Exception):

@@ -60,7 +60,8 @@ class ClusterServer:
     def stop(self) -> None:
         """Close all connections, end all threads."""
         self._stopping.set()
-        self._listener.shutdown()
+        if self._threads:
+            self._listener.shutdown()
         self._listener.close_connections()
         self._listener.server_close()
         for thread in self._threads:
