@@ -21,7 +21,6 @@ from decklog.core.framework.interface import (
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
-    Reads,
 )
 from decklog.core.framework.points import Profile
 from decklog.core.framework.runners import (
@@ -32,7 +31,7 @@ from decklog.core.framework.runners import (
     run_pre_score,
 )
 from decklog.core.framework.status import SUCCESS, Status, error, unresolvable
-from decklog.core.plan import Plan
+from decklog.core.plan import Plan, PlannedScore
 from decklog.core.scoring import RowScorer, Scored, score_all
 from decklog.core.search import Found, Search
 from decklog.core.select import choose, salt
@@ -109,8 +108,7 @@ class Cycle:
     def run(self) -> CycleResult:
         cache, plan, table = self.cache, self.plan, self.cache.columns
         problem = cache.update_snapshot()
-        number = table.pod_class(self.pod).number
-        kept = self.verdicts.of(plan, number, cache)
+        kept = self.verdicts.of(plan, table.pod_class(self.pod), cache)
         state = CycleState(values=dict(kept.state.values), cluster=cache)
         result = CycleResult(self.pod, plan.profile, state, table.node_count)
         if problem is not None:
@@ -122,13 +120,13 @@ class Cycle:
             if result.failure is None:
                 self._settle(result, kept)
         if kept.grew:
-            self.verdicts.weigh(plan, number)
+            self.verdicts.weigh(kept)
         return result
 
     def scores(self, result: CycleResult, rows: Rows) -> Scored:
         """Return what these rows would score if they were those that the pod fits."""
         table = self.cache.columns
-        kept = self.verdicts.of(self.plan, table.pod_class(self.pod).number, self.cache)
+        kept = self.verdicts.of(self.plan, table.pod_class(self.pod), self.cache)
         feasible = np.zeros(len(table), dtype=np.bool_)
         feasible[rows] = True
         result.state.skip_score.clear()
@@ -185,11 +183,19 @@ class Cycle:
         result.tie_count = choice.tie_count
 
     def _pre_filter(self, state: CycleState, kept: ClassVerdicts) -> PreFilterOutcome:
-        table, pod, same_for_class = self.cache.columns, self.pod, self.plan.kept
+        """Equivalent to asking every plugin; what holds for the class is not asked again."""
+        table, pod, plan = self.cache.columns, self.pod, self.plan
+        if kept.skip_filter is not None:
+            state.skip_filter.update(kept.skip_filter)
+            return run_pre_filter(
+                plan.cluster_pre_filters,
+                state,
+                lambda plugin: plugin.pre_filter(state, pod, table),
+            )
 
         def ask(plugin: PreFilterPlugin) -> tuple[PreFilterResult | None, Status]:
             name = plugin.name
-            if name not in same_for_class:
+            if name not in plan.kept:
                 return plugin.pre_filter(state, pod, table)
             answer = kept.pre_filter.get(name)
             if answer is None:
@@ -197,7 +203,9 @@ class Cycle:
                 state.values.update(kept.state.values)
             return answer
 
-        return run_pre_filter(self.plan.profile.pre_filter, state, ask)
+        outcome = run_pre_filter(plan.profile.pre_filter, state, ask)
+        kept.note_pre_filter()
+        return outcome
 
     def _score(self, result: CycleResult, found: Found, kept: ClassVerdicts) -> Scored:
         """Run PreScore, Score and NormalizeScore on the nodes that fit."""
@@ -206,16 +214,32 @@ class Cycle:
         if not status.is_success:
             return Scored(np.zeros(0, dtype=np.int64), [], failure=status)
         columns = kept.score(pod, state.skip_score)
-        if found.is_kept and not self._is_asked(state):
-            return score_all(plan, columns)
+        if found.is_kept:
+            asked = [one for one in plan.cluster_scores if one.name not in state.skip_score]
+            if not any(self._adds_something(planned, state) for planned in asked):
+                return score_all(plan, columns, asked)
         return RowScorer(plan, table, state, pod, found.rows()).score(columns)
 
+    def _adds_something(self, planned: PlannedScore, state: CycleState) -> bool:
+        """Whether the plugin changes any total; one without normalisation that says 0 does not."""
+        if planned.normalizer is not None:
+            return True
+        return bool(planned.plugin.score(state, self.pod, self.cache.columns).any())
+
     def _pre_score(self, state: CycleState, kept: ClassVerdicts, feasible: Mask) -> Status:
-        table, pod, same_for_class = self.cache.columns, self.pod, self.plan.kept
+        """Equivalent to asking every plugin; what holds for the class is not asked again."""
+        table, pod, plan = self.cache.columns, self.pod, self.plan
+        if kept.skip_score is not None:
+            state.skip_score.update(kept.skip_score)
+            return run_pre_score(
+                plan.cluster_pre_scores,
+                state,
+                lambda plugin: plugin.pre_score(state, pod, table, feasible),
+            )
 
         def ask(plugin: PreScorePlugin) -> Status:
             name = plugin.name
-            if name not in same_for_class:
+            if name not in plan.kept:
                 return plugin.pre_score(state, pod, table, feasible)
             status = kept.pre_score.get(name)
             if status is None:
@@ -223,14 +247,9 @@ class Cycle:
                 state.values.update(kept.state.values)
             return status
 
-        return run_pre_score(self.plan.profile.pre_score, state, ask)
-
-    def _is_asked(self, state: CycleState) -> bool:
-        """Whether a plugin has a say that is asked about scores in every cycle."""
-        return any(
-            Reads.CLUSTER in planned.reads and planned.name not in state.skip_score
-            for planned in self.plan.scores
-        )
+        status = run_pre_score(plan.profile.pre_score, state, ask)
+        kept.note_pre_score()
+        return status
 
     def _post_filter(self, result: CycleResult) -> None:
         plugins, pod, table = result.profile.post_filter, self.pod, self.cache.columns

@@ -3,7 +3,15 @@
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from decklog.core.framework.interface import FilterPlugin, NormalizeScore, Reads, ScorePlugin
+from decklog.core.framework.interface import (
+    FilterPlugin,
+    NormalizeScore,
+    Plugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    Reads,
+    ScorePlugin,
+)
 from decklog.core.framework.points import Profile, reads_of
 from decklog.core.reasons import ReasonTable
 
@@ -15,25 +23,18 @@ SAMPLE_PERCENTAGE_MIN: Final = 5
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedFilter:
     position: int
+    name: str
     plugin: FilterPlugin
-    reads: Reads
-
-    @property
-    def name(self) -> str:
-        return self.plugin.name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedScore:
     position: int
+    name: str
     plugin: ScorePlugin
     weight: int
-    reads: Reads
     normalizer: NormalizeScore | None
-
-    @property
-    def name(self) -> str:
-        return self.plugin.name
+    reads_resources: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -42,35 +43,61 @@ class Plan:
 
     profile: Profile
     reasons: ReasonTable = field(init=False)
-    static_filters: tuple[PlannedFilter, ...] = field(init=False)
-    resource_filters: tuple[PlannedFilter, ...] = field(init=False)
-    cluster_filters: tuple[PlannedFilter, ...] = field(init=False)
-    scores: tuple[PlannedScore, ...] = field(init=False)
-    kept: frozenset[str] = field(init=False)
+    static_filters: tuple[PlannedFilter, ...] = ()
+    resource_filters: tuple[PlannedFilter, ...] = ()
+    cluster_filters: tuple[PlannedFilter, ...] = ()
+    score_count: int = 0
+    kept_scores: tuple[PlannedScore, ...] = ()
+    cluster_scores: tuple[PlannedScore, ...] = ()
+    kept: frozenset[str] = frozenset()
     """Plugins whose PreFilter and PreScore answers hold for every pod of the class."""
+    cluster_pre_filters: tuple[PreFilterPlugin, ...] = ()
+    cluster_pre_scores: tuple[PreScorePlugin, ...] = ()
 
     def __post_init__(self) -> None:
         profile = self.profile
         self.reasons = ReasonTable(profile.filter)
-        filters = [
-            PlannedFilter(position, plugin, reads_of(plugin))
-            for position, plugin in enumerate(profile.filter)
-        ]
-        self.cluster_filters = tuple(f for f in filters if Reads.CLUSTER in f.reads)
-        own = [f for f in filters if Reads.CLUSTER not in f.reads]
-        self.resource_filters = tuple(f for f in own if Reads.RESOURCES in f.reads)
-        self.static_filters = tuple(f for f in own if Reads.RESOURCES not in f.reads)
-        self.scores = tuple(
-            PlannedScore(position, plugin, weight, reads_of(plugin), _normalizer(plugin))
-            for position, (plugin, weight) in enumerate(
-                zip(profile.score, profile.weights, strict=True)
+        self._plan_filters()
+        self._plan_scores()
+        every = (*profile.pre_filter, *profile.pre_score)
+        self.kept = frozenset(plugin.name for plugin in every if not _is_asked(plugin))
+        self.cluster_pre_filters = tuple(filter(_is_asked, profile.pre_filter))
+        self.cluster_pre_scores = tuple(filter(_is_asked, profile.pre_score))
+
+    def _plan_filters(self) -> None:
+        static, resources, cluster = [], [], []
+        for position, plugin in enumerate(self.profile.filter):
+            planned = PlannedFilter(position, plugin.name, plugin)
+            if _is_asked(plugin):
+                cluster.append(planned)
+            elif Reads.RESOURCES in reads_of(plugin):
+                resources.append(planned)
+            else:
+                static.append(planned)
+        self.static_filters, self.resource_filters = tuple(static), tuple(resources)
+        self.cluster_filters = tuple(cluster)
+
+    def _plan_scores(self) -> None:
+        kept: list[PlannedScore] = []
+        cluster: list[PlannedScore] = []
+        weighted = zip(self.profile.score, self.profile.weights, strict=True)
+        for position, (plugin, weight) in enumerate(weighted):
+            planned = PlannedScore(
+                position,
+                plugin.name,
+                plugin,
+                weight,
+                _normalizer(plugin),
+                Reads.RESOURCES in reads_of(plugin),
             )
-        )
-        self.kept = frozenset(
-            plugin.name
-            for plugin in (*profile.pre_filter, *profile.pre_score)
-            if Reads.CLUSTER not in reads_of(plugin)
-        )
+            (cluster if _is_asked(plugin) else kept).append(planned)
+        self.kept_scores, self.cluster_scores = tuple(kept), tuple(cluster)
+        self.score_count = len(kept) + len(cluster)
+
+
+def _is_asked(plugin: Plugin) -> bool:
+    """Whether the plugin is asked in every cycle."""
+    return Reads.CLUSTER in reads_of(plugin)
 
 
 def _normalizer(plugin: Any) -> NormalizeScore | None:

@@ -12,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from decklog.core.columns import Rows
-from decklog.core.framework.interface import SCORE_MAX, CycleState, Mask, NormalizeScore, Reads
+from decklog.core.framework.interface import SCORE_MAX, CycleState, Mask, NormalizeScore
 from decklog.core.framework.runners import score_failure
 from decklog.core.framework.status import Status
 from decklog.core.node_table import NodeTable
 from decklog.core.plan import PlannedScore
+from decklog.core.pod_class import PodClass
+from decklog.core.row_verdicts import Score, row_score
 from decklog.core.select import INFEASIBLE
 from decklog.objects.pod import Pod
 
@@ -32,6 +34,8 @@ class ScoreColumn:
     """By row, as the plugin said; only kept if it is normalised."""
     extremes: tuple[int, int] | None = None
     """Lowest and highest raw score of the feasible rows, for which `part` was normalised."""
+    of_row: Score | None = None
+    """The plugin's raw score of one row, if that is known without the plugin."""
 
 
 @dataclass(slots=True, eq=False)
@@ -51,7 +55,7 @@ class ScoreColumns:
         self.failure = None
         for column in self.columns:
             planned = column.planned
-            if static or Reads.RESOURCES in planned.reads:
+            if static or planned.reads_resources:
                 raw = _collapsed(planned.plugin.score(self.state, pod, self.table))
                 if planned.normalizer is not None:
                     column.raw = raw
@@ -98,7 +102,7 @@ class ScoreColumns:
         all_changed = False
         for column in self.columns:
             planned = column.planned
-            if static or Reads.RESOURCES in planned.reads:
+            if static or planned.reads_resources:
                 raw = planned.plugin.score(self.state, pod, nodes)
                 if planned.normalizer is not None:
                     column.raw = _put(column.raw, rows, raw, len(feasible))
@@ -143,27 +147,40 @@ class ScoreColumns:
         is_feasible = bool(feasible[row])
         if not is_feasible and not was:
             return
-        one = np.array([row], dtype=np.intp)
-        nodes = self.table.take(one)
         total, all_changed = 0, False
         for column in self.columns:
-            planned, part = column.planned, column.part
-            if is_feasible and Reads.RESOURCES in planned.reads:
-                score = int(planned.plugin.score(self.state, pod, nodes)[0])
-                if planned.normalizer is not None:
-                    column.raw = _put(column.raw, one, score, len(feasible))
-                else:
-                    part = column.part = _put(part, one, score * planned.weight, len(feasible))
-                    if not 0 <= score <= SCORE_MAX:
-                        self.failure = score_failure(planned.name, score)
+            planned = column.planned
+            if is_feasible and planned.reads_resources:
+                self._put_row(column, pod, row, len(feasible))
             if planned.normalizer is not None and not isinstance(column.raw, int):
-                all_changed |= self._settle(column, planned.normalizer, pod, (one, feasible))
-                part = column.part
-            total += part if isinstance(part, int) else int(part[row])
+                rows = np.array([row], dtype=np.intp)
+                all_changed |= self._settle(column, planned.normalizer, pod, (rows, feasible))
+            part = column.part
+            total += part if isinstance(part, int) else part.item(row)
         if all_changed:
             self._sum(feasible)
         else:
             self.total[row] = total if is_feasible else INFEASIBLE
+
+    def _put_row(self, column: ScoreColumn, pod: Pod, row: int, count: int) -> None:
+        planned = column.planned
+        score = None if column.of_row is None else column.of_row(row)
+        if score is None:
+            nodes = self.table.take(np.array([row], dtype=np.intp))
+            score = int(planned.plugin.score(self.state, pod, nodes)[0])
+        value = score if planned.normalizer is not None else score * planned.weight
+        held = column.raw if planned.normalizer is not None else column.part
+        if isinstance(held, int):
+            if held == value:
+                return
+            held = np.full(count, held, dtype=np.int64)
+        held[row] = value
+        if planned.normalizer is not None:
+            column.raw = held
+            return
+        column.part = held
+        if not 0 <= score <= SCORE_MAX:
+            self.failure = score_failure(planned.name, score)
 
     # -- leaves --------------------------------------------------------------------------------
 
@@ -187,9 +204,9 @@ class ScoreColumns:
 
 
 def make_score_columns(
-    planned: Iterable[PlannedScore], table: NodeTable, state: CycleState
+    planned: Iterable[PlannedScore], table: NodeTable, state: CycleState, kind: PodClass
 ) -> ScoreColumns:
-    columns = [ScoreColumn(score) for score in planned]
+    columns = [ScoreColumn(score, of_row=row_score(score.plugin, kind, table)) for score in planned]
     return ScoreColumns(table, state, columns, np.full(len(table), INFEASIBLE, dtype=np.int64))
 
 
@@ -216,10 +233,10 @@ def _collapsed(values: Int64s) -> Int64s | int:
     return low if low == high else values
 
 
-def _put(column: Int64s | int, rows: Rows, values: Int64s | int, count: int) -> Int64s | int:
+def _put(column: Int64s | int, rows: Rows, values: Int64s, count: int) -> Int64s | int:
     """Put the values into the column; one number becomes a column once a value differs."""
     if isinstance(column, int):
-        if np.all(values == column):
+        if (values == column).all():
             return column
         column = np.full(count, column, dtype=np.int64)
     column[rows] = values

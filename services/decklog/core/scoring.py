@@ -1,5 +1,6 @@
 """Scores of some nodes in one cycle: what is kept per class, and what is asked every time."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,9 +47,11 @@ class Scored:
         )
 
 
-def score_all(plan: Plan, kept: ScoreColumns) -> Scored:
-    """Return the kept scores: they are all there is to this cycle."""
-    parts: list[Part] = [None] * len(plan.scores)
+def score_all(plan: Plan, kept: ScoreColumns, zeros: Sequence[PlannedScore] = ()) -> Scored:
+    """Return the kept scores: all there is to this cycle, where the other plugins said 0."""
+    parts: list[Part] = [None] * plan.score_count
+    for planned in zeros:
+        parts[planned.position] = 0
     for column in kept.columns:
         parts[column.planned.position] = column.part
     return Scored(kept.total, parts, failure=kept.failure)
@@ -66,25 +69,24 @@ class RowScorer:
 
     def score(self, kept: ScoreColumns) -> Scored:
         """Equivalent to asking every plugin about these rows alone."""
-        parts: list[Part] = [None] * len(self.plan.scores)
-        failures: list[Status] = []
-        of_kept = {column.planned.position: column for column in kept.columns}
-        for planned in self.plan.scores:
-            if planned.name in self.state.skip_score:
-                continue
-            column = of_kept.get(planned.position)
-            if column is None:
-                part, failure = self._asked(planned)
-            else:
-                part, failure = self._kept(column, kept)
-            parts[planned.position] = part
+        parts: list[Part] = [None] * self.plan.score_count
+        failures: dict[int, Status] = {}
+        for planned in self.plan.cluster_scores:
+            if planned.name not in self.state.skip_score:
+                at = planned.position
+                parts[at], failure = self._asked(planned)
+                if failure is not None:
+                    failures[at] = failure
+        for column in kept.columns:
+            at = column.planned.position
+            parts[at], failure = self._kept(column, kept)
             if failure is not None:
-                failures.append(failure)
+                failures[at] = failure
         totals = np.full(len(self.rows), sum(p for p in parts if isinstance(p, int)), np.int64)
         for part in parts:
             if isinstance(part, np.ndarray):
                 totals += part
-        return Scored(totals, parts, self.rows, failures[0] if failures else None)
+        return Scored(totals, parts, self.rows, failures[min(failures)] if failures else None)
 
     def _asked(self, planned: PlannedScore) -> tuple[Part, Status | None]:
         scores = planned.plugin.score(self.state, self.pod, self.table)[self.rows]

@@ -116,7 +116,7 @@ class Search:
         table, reasons = self.table, self.plan.reasons
         reason = verdicts.reason
         for planned in self.plan.cluster_filters:
-            if planned.plugin.name in self.state.skip_filter:
+            if planned.name in self.state.skip_filter:
                 continue
             codes = planned.plugin.filter(self.state, self.pod, table)
             if codes.any():
@@ -164,7 +164,7 @@ class Search:
             rows = rows[named[rows]]
             found.evaluated = rows
         want = len(rows)
-        if not self.plan.scores:
+        if not self.plan.score_count:
             want = 1
         elif self.percentage < 100:
             want = feasible_nodes_to_find(len(rows), self.percentage)

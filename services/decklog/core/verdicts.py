@@ -7,7 +7,7 @@ their arguments and the row; their PreFilter and PreScore depend on the class al
 `normalize` makes of a score depends on that score and on the extremes of all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,12 +19,13 @@ from decklog.core.framework.interface import (
     CycleState,
     Mask,
     PreFilterResult,
-    Reads,
 )
 from decklog.core.framework.status import Status
 from decklog.core.node_table import NodeTable
 from decklog.core.plan import Plan, PlannedFilter
+from decklog.core.pod_class import PodClass
 from decklog.core.reasons import Reasons
+from decklog.core.row_verdicts import Fits, row_filter
 from decklog.core.score_columns import ScoreColumns, make_score_columns
 from decklog.events.facts import Rejection
 from decklog.objects.pod import Pod
@@ -40,11 +41,16 @@ BYTES_MAX: Final = 256 * 1024 * 1024
 @dataclass(slots=True, eq=False)
 class ClassVerdicts:
     plan: Plan
+    kind: PodClass
     table: NodeTable
     state: CycleState
     """What the kept plugins computed of the class in PreFilter and PreScore."""
     pre_filter: dict[str, tuple[PreFilterResult | None, Status]] = field(default_factory=dict)
     pre_score: dict[str, Status] = field(default_factory=dict)
+    skip_filter: frozenset[str] | None = None
+    """Kept plugins that PreFilter skips; None: not all were asked, or one did more than that."""
+    skip_score: frozenset[str] | None = None
+    """Kept plugins that PreScore skips, likewise."""
     reason: Reasons = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     """Of the first kept filter that rejects the row; rows without a node are passed over."""
     feasible: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
@@ -62,6 +68,8 @@ class ClassVerdicts:
     _static_reason: Reasons = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     _static_filters: tuple[PlannedFilter, ...] | None = None
     _resource_filters: tuple[PlannedFilter, ...] = ()
+    _fits: tuple[Fits | None, ...] = ()
+    """By resource filter: what says at once that a row passes it."""
     _touched_at: int = -1
     _static_at: int = -1
 
@@ -85,15 +93,37 @@ class ClassVerdicts:
         else:
             self._ask_row(pod, touched[0])
 
+    def note_pre_filter(self) -> None:
+        """Take note if PreFilter of the kept plugins only ever says Success or Skip."""
+        names = [plugin.name for plugin in self.plan.profile.pre_filter]
+        answers = {
+            name: status if result is None else None
+            for name, (result, status) in self.pre_filter.items()
+        }
+        self.skip_filter = self._skips(names, answers)
+
+    def note_pre_score(self) -> None:
+        names = [plugin.name for plugin in self.plan.profile.pre_score]
+        self.skip_score = self._skips(names, self.pre_score)
+
+    def _skips(
+        self, names: Sequence[str], answers: Mapping[str, Status | None]
+    ) -> frozenset[str] | None:
+        skips = set()
+        for name in names:
+            if name in self.plan.kept:
+                status = answers.get(name)
+                if status is None or not (status.is_success or status.is_skip):
+                    return None
+                if status.is_skip:
+                    skips.add(name)
+        return frozenset(skips)
+
     def score(self, pod: Pod, skipped: set[str]) -> ScoreColumns:
         """Return the kept plugins' scores, up to date as `refresh` left the reasons."""
         if self.scores is None:
-            kept = [
-                planned
-                for planned in self.plan.scores
-                if Reads.CLUSTER not in planned.reads and planned.name not in skipped
-            ]
-            self.scores = make_score_columns(kept, self.table, self.state)
+            kept = [planned for planned in self.plan.kept_scores if planned.name not in skipped]
+            self.scores = make_score_columns(kept, self.table, self.state, self.kind)
             self.scores.ask_all(pod, self.feasible, static=True)
             self.grew = True
         elif self.scores.failure is not None:
@@ -143,10 +173,12 @@ class ClassVerdicts:
         reason, position = int(self._static_reason[row]), len(self.plan.profile.filter)
         if reason:
             position = int(reasons.positions[reason])
-        nodes = self.table.take(np.array([row], dtype=np.intp))
-        for planned in self._resource_filters:
+        for planned, fits in zip(self._resource_filters, self._fits, strict=True):
             if planned.position > position:
                 break
+            if fits is not None and fits(row):
+                continue
+            nodes = self.table.take(np.array([row], dtype=np.intp))
             code = int(planned.plugin.filter(self.state, pod, nodes)[0])
             if code:
                 reason = reasons.number(planned.position, code)
@@ -173,6 +205,9 @@ class ClassVerdicts:
         plan = self.plan
         self._static_filters = tuple(f for f in plan.static_filters if f.name not in skipped)
         self._resource_filters = tuple(f for f in plan.resource_filters if f.name not in skipped)
+        self._fits = tuple(
+            row_filter(planned.plugin, self.kind, self.table) for planned in self._resource_filters
+        )
 
     def _first(self, filters: Sequence[PlannedFilter], pod: Pod, nodes: NodeColumns) -> Reasons:
         """Return the number of each row's first rejection by these filters."""
@@ -219,22 +254,22 @@ class VerdictCache:
     """(profile, class number) → verdicts, least recently used first."""
     _sizes: dict[tuple[str, int], int] = field(default_factory=dict)
 
-    def of(self, plan: Plan, number: int, cluster: ClusterView) -> ClassVerdicts:
-        key = (plan.profile.name, number)
+    def of(self, plan: Plan, kind: PodClass, cluster: ClusterView) -> ClassVerdicts:
+        key = (plan.profile.name, kind.number)
         found = self._kept.pop(key, None)
         if found is None:
             self.misses += 1
-            found = ClassVerdicts(plan, self.table, CycleState(cluster=cluster))
+            found = ClassVerdicts(plan, kind, self.table, CycleState(cluster=cluster))
         else:
             self.hits += 1
         self._kept[key] = found
         return found
 
-    def weigh(self, plan: Plan, number: int) -> None:
+    def weigh(self, grown: ClassVerdicts) -> None:
         """Note what the class holds now, and drop others until all is within the bounds."""
-        key = (plan.profile.name, number)
-        self._kept[key].grew = False
-        size = self._kept[key].size_bytes
+        key = (grown.plan.profile.name, grown.kind.number)
+        grown.grew = False
+        size = grown.size_bytes
         self.size_bytes += size - self._sizes.get(key, 0)
         self._sizes[key] = size
         while len(self._kept) > CLASSES_MAX or (
