@@ -9,11 +9,13 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy.engine import make_url
 
+from decklog.adapters.clock import SystemClock
 from decklog.adapters.ledger.sql import SqlLedger
 from decklog.ports.ledger import DecisionFilter
 from tests.stack.process import free_ports
@@ -86,7 +88,7 @@ class Processes:
 
     def wait_ready(self, *names: str) -> None:
         for name in names:
-            wait_until(lambda name=name: self.is_ready(name), f"{name} is ready", START_SECONDS)
+            wait_until(partial(self.is_ready, name), f"{name} is ready", START_SECONDS)
 
     def tail(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")[-3_000:]
@@ -110,7 +112,7 @@ class Processes:
 
     @contextmanager
     def ledger(self) -> Iterator[SqlLedger]:
-        opened = SqlLedger(self.dsn)
+        opened = SqlLedger(self.dsn, clock=SystemClock())
         try:
             yield opened
         finally:

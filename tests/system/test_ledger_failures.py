@@ -138,7 +138,7 @@ def run_disturbed(
     failures: Counter[str] = Counter()
 
     def disturb(_name: str, ledger: BeatingLedger) -> BeatingLedger:
-        return FailingLedger(ledger, pattern, Counter(), failures, methods)  # type: ignore[return-value]
+        return FailingLedger(ledger, pattern, Counter(), failures, methods)
 
     with make_world(folder, disturb=disturb) as world:
         fill(world)
@@ -161,7 +161,7 @@ def test_a_scheduler_that_dies_after_a_commit_it_does_not_know_of_repeats_nothin
     def disturb(name: str, ledger: BeatingLedger) -> BeatingLedger:
         if name != "scheduler":
             return ledger
-        return FailingLedger(ledger, second_after, Counter(), failures)  # type: ignore[return-value]
+        return FailingLedger(ledger, second_after, Counter(), failures)
 
     with make_world(tmp_path, disturb=disturb) as world:
         fill(world)

@@ -2,13 +2,14 @@
 
 import random
 import re
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from decklog.ports.ledger import DecisionFilter
-from tests.system.processes import SERVICES, make_processes, wait_until
+from tests.system.processes import SERVICES, Processes, make_processes, wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.postgres]
 
@@ -16,6 +17,10 @@ PODS: Final = 200
 KILLS: Final = 8
 QUIET_SECONDS: Final = 60
 TAKEOVER_SECONDS: Final = 10
+
+
+def exist(processes: Processes, count: int) -> bool:
+    return len(processes.pods()) >= count
 
 
 def test_services_killed_at_random_moments_lose_nothing_and_bind_nothing_twice(
@@ -32,16 +37,12 @@ def test_services_killed_at_random_moments_lose_nothing_and_bind_nothing_twice(
             processes.wait_ready("watcher")
             for number in range(KILLS):
                 wanted = (number + 1) * PODS // (KILLS + 1) - chance.randrange(PODS // KILLS)
-                wait_until(
-                    lambda wanted=wanted: len(processes.pods()) >= wanted,
-                    f"{wanted} pods exist",
-                    QUIET_SECONDS,
-                )
+                wait_until(partial(exist, processes, wanted), f"{wanted} pods exist", QUIET_SECONDS)
                 name = chance.choice(SERVICES)
                 processes.kill(name)
                 processes.start(name)
             wait_until(lambda: len(processes.pods()) == PODS, "all pods exist", QUIET_SECONDS)
-            explained = set()
+            explained: set[str] = set()
 
             def at_rest() -> bool:
                 explained.update(

@@ -32,3 +32,5 @@ V1_36: Final = Parity(
     balanced_allocation_delta=True,
     declared_features=True,
 )
+PARITIES: Final = {parity.release: parity for parity in (V1_36,)}
+"""By release, as a stored configuration names it."""

@@ -128,9 +128,7 @@ class TickRunner:
         for timer in timers:
             if timer.kind == PERMIT:
                 ending = decider.timed_out(timer)
-                self._take(
-                    source.closing, lambda ending=ending: (decider.closing(ending),), decided
-                )
+                self._close(source, ending, decided)
             else:
                 state.queue.fire(timer)
         cycles = 0
