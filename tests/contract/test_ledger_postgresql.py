@@ -1,13 +1,18 @@
 """What only PostgreSQL promises: partitions, roles, and history that its owner can't change."""
 
+import re
+from collections.abc import Sequence
 from typing import Final
 
+import psycopg
 import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.exc import ProgrammingError
 
+from decklog.adapters.ledger import statements
 from decklog.adapters.ledger.leader import PARTITION_DUE
 from decklog.adapters.ledger.sql import SqlLedger
+from decklog.adapters.ledger.store import Statement
 from decklog.adapters.ledger.tables import PARTITION_SIZE
 from decklog.ports.ledger import Head
 from tests.contract.ledgers import (
@@ -172,6 +177,44 @@ def test_roles_are_made_once_for_the_whole_server(
         ("decklog_writer", True, False, False, False),
     ]
     assert postgres_server.user == "decklog_owner"
+
+
+def test_a_batch_is_looked_up_by_key_however_far_apart_it_is(
+    ledgers: Ledgers, ledger: SqlLedger
+) -> None:
+    """With statistics and, as in every new partition, without them."""
+    head = lead(ledger)
+    for _ in range(6):
+        commit = make_tick(head, [Decided()] * 500)
+        ledger.commit(commit)
+        head = after(head, commit)
+    for prepare in ("SELECT 1", "ANALYZE effect, decision"):
+        ledgers.execute(prepare)
+        for statement in (statements.CLAIM, statements.FINISH, statements.PUBLISHED):
+            plan = _plan(ledgers, statement, seqs=[1, *range(2_900, 3_000)])
+            assert "Index Scan using effect_0_" in plan, plan
+            assert not re.search(r"Seq Scan on \w+_0|Index Cond: .*seq [<>]=", plan), plan
+
+
+def _plan(ledgers: Ledgers, statement: Statement, *, seqs: Sequence[int]) -> str:
+    """Return how the owner's server would find the batch in effect and decision."""
+    count = len(seqs)
+    values = {
+        "stream": STREAM,
+        "owner": "b1",
+        "seqs": list(seqs),
+        "hashes": [bytes(32)] * count,
+        "lo": min(seqs),
+        "hi": max(seqs),
+        "ns": [0] * count,
+        "states": ["done"] * count,
+        "outcomes": ["{}"] * count,
+        "publish": [True] * count,
+        "next_checks": [None] * count,
+    }
+    with psycopg.connect(ledgers.owner_url.replace("+psycopg", "")) as connection:
+        rows = connection.execute(f"EXPLAIN {statement.postgresql}", values).fetchall()
+    return "\n".join(row[0] for row in rows if "Function Scan" not in row[0])
 
 
 def _jump(ledgers: Ledgers, ledger: SqlLedger, *, seq: int, tick: int = 0) -> Head:

@@ -19,6 +19,8 @@ BEAT_INTERVAL: Final = timedelta(seconds=1)
 STEP_SECONDS_MAX: Final = 60
 """A leader whose step has not returned for so long hangs: another one should lead."""
 JOIN_SECONDS_MAX: Final = 5.0
+WARN_AFTER: Final = 2
+"""Beats in a row: one may lose against a busy writer, and harms nobody."""
 
 _log = structlog.get_logger()
 
@@ -91,15 +93,15 @@ class Heart:
             self._thread.start()
 
     def _run(self, interval: timedelta) -> None:
-        failing = False
+        failed = 0
         while not self._stopping.wait(interval.total_seconds()):
             try:
                 self.beat()
-                failing = False
+                failed = 0
             except LedgerUnavailable as error:
-                if not failing:
+                failed += 1
+                if failed == WARN_AFTER:
                     _log.warning("Could not beat in the ledger", error=str(error))
-                failing = True
 
 
 def _beat_leader(store: Store, stream: str, generation: int) -> bool:

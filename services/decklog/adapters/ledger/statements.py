@@ -106,8 +106,9 @@ BEAT_WORKER: Final = both(
     """
 )
 
-# A forged, foreign or already claimed decision finds no row. The two BETWEENs prune partitions,
-# and keep the look-ups narrow on tables that were never analysed.
+# A forged, foreign or already claimed decision finds no row. On PostgreSQL, here and below, BETWEEN
+# keeps every row of the batch. It is there for the planner, who then expects few and looks each up
+# by its key; otherwise, on a table that was never analysed, it walks over a whole stream.
 CLAIM: Final = each(
     sqlite=f"""
     WITH want AS (SELECT json_extract(value, '$[0]') AS seq, json_extract(value, '$[1]') AS hash
@@ -120,13 +121,13 @@ CLAIM: Final = each(
     RETURNING {_EFFECT}
     """,
     postgresql=f"""
-    WITH want AS (SELECT * FROM unnest(:seqs::bigint[], :hashes::bytea[]) AS w (seq, hash))
+    WITH want AS (SELECT * FROM unnest(:seqs::bigint[], :hashes::bytea[]) AS w (seq, hash)
+                   WHERE w.seq BETWEEN :lo AND :hi)
     UPDATE effect e
        SET state = 'claimed', owner = :owner, claimed_at = instant(0), attempts = e.attempts + 1
       FROM want w, decision d
-     WHERE d.stream = :stream AND d.seq = w.seq AND d.hash = w.hash AND d.seq BETWEEN :lo AND :hi
+     WHERE d.stream = :stream AND d.seq = w.seq AND d.hash = w.hash
        AND e.stream = :stream AND e.seq = w.seq AND e.state = 'pending'
-       AND e.seq BETWEEN :lo AND :hi
     RETURNING {_E_EFFECT}
     """,
 )
@@ -229,10 +230,11 @@ FINISH: Final = each(
     WITH given AS (SELECT * FROM unnest(:seqs::bigint[], :ns::integer[], :states::text[],
                                         :outcomes::text[], :publish::boolean[],
                                         :next_checks::double precision[])
-                              AS g (seq, n, state, outcome, publish, next_check))
+                              AS g (seq, n, state, outcome, publish, next_check)
+                    WHERE g.seq BETWEEN :lo AND :hi)
     UPDATE effect e {_FINISH.format(e="e.")}
       FROM given g
-     WHERE e.stream = :stream AND e.seq = g.seq AND e.n = g.n AND e.seq BETWEEN :lo AND :hi
+     WHERE e.stream = :stream AND e.seq = g.seq AND e.n = g.n
     {_STILL_OURS.format(e="e.")}
     RETURNING e.seq, e.n
     """,
@@ -265,10 +267,11 @@ PUBLISHED: Final = each(
     """,
     postgresql="""
     WITH given AS (SELECT * FROM unnest(:seqs::bigint[], :ns::integer[], :states::text[],
-                                        :outcomes::text[]) AS g (seq, n, state, outcome))
+                                        :outcomes::text[]) AS g (seq, n, state, outcome)
+                    WHERE g.seq BETWEEN :lo AND :hi)
     UPDATE effect e SET outcome_published = true
       FROM given g
-     WHERE e.stream = :stream AND e.seq = g.seq AND e.n = g.n AND e.seq BETWEEN :lo AND :hi
+     WHERE e.stream = :stream AND e.seq = g.seq AND e.n = g.n
        AND e.state = g.state AND e.outcome = g.outcome
     """,
 )
