@@ -16,11 +16,11 @@ from decklog.core.errors import (
     PositionLost,
     Refused,
 )
-from decklog.core.framework.config_body import config_from_body
 from decklog.core.rules import RULES
 from decklog.events.facts import LeaderElected
 from decklog.history.chains import ChainReport, Finding, check_chains
 from decklog.history.collecting import no_collecting
+from decklog.history.policies import policy_name
 from decklog.history.positions import Moment
 from decklog.history.source import Source
 from decklog.ports.entries import to_rfc3339
@@ -227,13 +227,6 @@ class _Walk:
             body = self.source.ledger.config(config_hash)
             self._configs[config_hash] = policy_name(config_hash, body)
             self.found.policies.append(self._configs[config_hash])
-
-
-def policy_name(config_hash: str, body: bytes | None, profile: str = "") -> str:
-    """Return how people know a policy: a profile's name, and which version of it."""
-    if not profile and body is not None:
-        profile = "+".join(each.scheduler_name for each in config_from_body(body).profiles)
-    return f"{profile or '?'}@{config_hash[:6]}"
 
 
 def facts(report: VerifyReport) -> dict[str, Any]:
