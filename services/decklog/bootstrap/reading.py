@@ -72,7 +72,7 @@ def _embedded(folder: Path, clock: Clock, stream: str | None) -> Iterator[Source
         name = stream or _only_stream(ledger.streams(), str(folder))
         events = EmbeddedLog(folder, events_name(name), read_only=True)
         stack.callback(events.close)
-        yield Source(ledger=ledger, events=events, stream=name)
+        yield Source(ledger=ledger, events=events, stream=name, clock=clock)
 
 
 @contextmanager
@@ -97,7 +97,7 @@ def _remote(settings: Settings, clock: Clock, stream: str | None) -> Iterator[So
         settings, clock, with_ledger=True, with_decisions=False, read_only=True
     ) as storage:
         assert storage.ledger is not None
-        yield Source(ledger=storage.ledger, events=storage.events, stream=stream)
+        yield Source(ledger=storage.ledger, events=storage.events, stream=stream, clock=clock)
 
 
 def _only_stream(names: Sequence[str], where: str) -> str:

@@ -1,6 +1,5 @@
 """The demo as processes: each service one, and the simulated cluster another, over real servers."""
 
-import json
 import os
 import resource
 import socket
@@ -102,10 +101,12 @@ def _start(fleet: Fleet, plan: Plan, settings: Settings, folder: Path) -> str:
 
 
 def _story_arguments(plan: Plan, folder: Path) -> list[str]:
+    from decklog.adapters.manifests import dump_manifests
+
     story = plan.story
     if story.objects is not None:
         file = folder / "objects.json"
-        file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": story.objects}))
+        dump_manifests(story.objects, file)
         return ["--manifests", str(file)]
     arguments = ["--seed", str(story.seed), "--nodes", str(story.node_count)]
     arguments += ["--rate", str(story.rate)]
