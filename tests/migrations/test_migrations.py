@@ -25,7 +25,7 @@ import decklog
 from decklog.adapters.ledger import migrate
 from decklog.adapters.ledger.store import Access, open_engine
 from decklog.adapters.ledger.tables import REVISION, REVISION_NEEDED, metadata
-from decklog.core.errors import LedgerUnavailable, Refused
+from decklog.core.errors import BadConfiguration, LedgerUnavailable, Refused
 from tests.contract.ledgers import Decided, Ledgers, check_history, decide
 
 __all__ = [  # What pytest collects from here, and isn't written here.
@@ -105,12 +105,25 @@ def test_up_and_down_and_up_again_with_history_in_it(url: str) -> None:
 
 
 def test_the_status_of_an_empty_database_is_no_revision(url: str) -> None:
-    if url.startswith("sqlite"):
-        Path(url.removeprefix("sqlite:///")).touch()
     found = migrate.status(url)
     assert (found.revision, found.readable_from, found.is_current) == (None, None, False)
     with pytest.raises(Refused, match="run `decklog migrate up`"):
         migrate.check_schema(url)
+
+
+def test_asking_for_the_status_makes_no_database(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    assert migrate.status(f"sqlite:///{path}").revision is None
+    assert not path.exists()
+    path.touch()
+    assert migrate.status(f"sqlite:///{path}").revision is None
+
+
+def test_a_revision_that_does_not_exist_is_said_in_one_line(url: str) -> None:
+    for change in (migrate.upgrade, migrate.downgrade):
+        with pytest.raises(BadConfiguration, match="cannot migrate to revision '7777': ") as raised:
+            change(url, "7777")
+        assert "\n" not in str(raised.value)
 
 
 def test_the_status_of_a_migrated_one_is_current(url: str) -> None:

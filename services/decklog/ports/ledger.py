@@ -97,6 +97,7 @@ class Effect:
     state: EffectState
     owner: str | None
     attempts: int
+    """How often it was taken in hand: claimed, swept, adopted, or put off by `finish`."""
     outcome: str | None
     """JSON text: the answer, for people and for the outcome event."""
     outcome_published: bool
@@ -390,6 +391,8 @@ class EffectLedger(Protocol):
 
     def unpublished(self, stream: str, *, owner: str, limit: int) -> Sequence[Effect]:
         """Return effects whose outcome still has to reach the events log.
+
+        Our own, and those whose owner's heart stopped: nobody else would publish them.
 
         Raises:
             LedgerUnavailable: the ledger did not answer.

@@ -1,16 +1,19 @@
 """Bring a database to the schema that this code knows, or back."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from alembic import command
 from alembic.config import Config
+from alembic.util import CommandError
 
 import decklog
 from decklog.adapters.ledger.schema import SchemaStatus, check_schema, read_status, status
 from decklog.adapters.ledger.store import Access, open_engine, translated
-from decklog.core.errors import Refused
+from decklog.core.errors import BadConfiguration, Refused
 
 __all__ = ["SchemaStatus", "check_schema", "downgrade", "folder", "status", "upgrade"]
 
@@ -27,6 +30,7 @@ def upgrade(url: str, revision: str = HEAD) -> SchemaStatus:
     Raises:
         LedgerUnavailable: the database did not answer, or somebody holds a table for too long.
         Refused: a newer decklog has migrated it.
+        BadConfiguration: there is no such revision.
     """
     return _migrate(url, revision, up=True)
 
@@ -37,6 +41,7 @@ def downgrade(url: str, revision: str = BASE) -> SchemaStatus:
     Raises:
         LedgerUnavailable: the database did not answer, or somebody holds a table for too long.
         Refused: a newer decklog has migrated it.
+        BadConfiguration: there is no such revision.
     """
     return _migrate(url, revision, up=False)
 
@@ -63,8 +68,17 @@ def _migrate(url: str, revision: str, *, up: bool) -> SchemaStatus:
                 raise Refused(msg)
             config = Config(folder() / "alembic.ini")
             config.attributes["connection"] = connection
-            with _ALEMBIC:
+            with _ALEMBIC, _one_line(revision):
                 (command.upgrade if up else command.downgrade)(config, revision)
             return read_status(connection)
     finally:
         engine.dispose()
+
+
+@contextmanager
+def _one_line(revision: str) -> Iterator[None]:
+    try:
+        yield
+    except CommandError as error:
+        msg = f"cannot migrate to revision {revision!r}: {error}"
+        raise BadConfiguration(msg) from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, inspect, text
 
-from decklog.adapters.ledger.store import Access, open_engine, translated
+from decklog.adapters.ledger.store import Access, exists, open_engine, translated
 from decklog.adapters.ledger.tables import REVISION, REVISION_NEEDED
 from decklog.core.errors import Refused
 
@@ -33,11 +33,13 @@ class SchemaStatus:
 
 
 def status(url: str) -> SchemaStatus:
-    """Return where the database stands; it is only read.
+    """Return where the database stands; it is only read, and not made if it is not there.
 
     Raises:
         LedgerUnavailable: the database did not answer.
     """
+    if not exists(url):
+        return SchemaStatus(revision=None, readable_from=None)
     engine = open_engine(url, access=Access.READER)
     try:
         with translated(url), engine.connect() as connection:

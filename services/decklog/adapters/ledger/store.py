@@ -33,6 +33,8 @@ CONNECT_TIMEOUT_SECONDS: Final = 5
 STATEMENT_TIMEOUT_MS: Final = 30_000
 """The longest statement, a sweep on a cold database, takes less than a second."""
 LOCK_TIMEOUT_MS: Final = 10_000
+IDLE_TIMEOUT_MS: Final = 5_000
+"""A leader that stops in the middle of a commit may hold the head for no longer than it leads."""
 NETWORK_TIMEOUT_MS: Final = 15_000
 """A connection whose peer no longer acknowledges is lost after this time, not after minutes."""
 POOL_SIZE: Final = 5
@@ -203,13 +205,19 @@ def open_engine(
     return _open_postgresql(url, access)
 
 
+def exists(url: str) -> bool:
+    """Return whether there is a database; of a server this is only known when it is asked."""
+    parsed = make_url(url)
+    return parsed.get_backend_name() != "sqlite" or Path(parsed.database or "").exists()
+
+
 def _open_postgresql(url: str, access: Access) -> Engine:
     settings = {
         "search_path": "public",
         "TimeZone": "UTC",
         "lock_timeout": str(LOCK_TIMEOUT_MS),
         "statement_timeout": str(STATEMENT_TIMEOUT_MS),
-        "idle_in_transaction_session_timeout": str(STATEMENT_TIMEOUT_MS),
+        "idle_in_transaction_session_timeout": str(IDLE_TIMEOUT_MS),
     }
     if access is Access.READER:
         settings["default_transaction_read_only"] = "on"
