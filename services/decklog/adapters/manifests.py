@@ -220,8 +220,9 @@ def _unparsable(where: Where, error: Exception) -> Refused:
     match error:
         case json.JSONDecodeError():
             line, problem = where.line + error.lineno - 1, f"not JSON, {error.msg}"
-        case yaml.MarkedYAMLError(problem_mark=yaml.Mark() as mark):
-            line, problem = where.line + mark.line, f"not YAML, {error.problem}"
+        case yaml.MarkedYAMLError() if error.problem_mark is not None:
+            line = where.line + error.problem_mark.line
+            problem = f"not YAML, {error.problem}"
         case RecursionError():
             line, problem = where.line, "nested too deeply"
         case _:
