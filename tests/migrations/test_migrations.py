@@ -1,5 +1,6 @@
 """The schema can be reached, undone, and is what tables.py says, on both databases."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from pytest_alembic.tests import (
     test_up_down_consistency,
     test_upgrade,
 )
-from sqlalchemy import Engine, create_engine, inspect
+from sqlalchemy import Engine, Table, create_engine, inspect
 
 import decklog
 from decklog.adapters.ledger import migrate
@@ -38,6 +39,7 @@ __all__ = [  # What pytest collects from here, and isn't written here.
 
 FRESH_SECONDS_MAX: Final = 0.3
 """Every demo begins with it."""
+REFERENCE: Final = Path(__file__).parents[2] / "docs" / "reference" / "ledger.md"
 LOCK_SECONDS_MAX: Final = 15.0
 UPGRADE: Final = (
     "import sys; from decklog.adapters.ledger import migrate;"
@@ -193,6 +195,13 @@ def test_the_migrations_are_found_in_an_installed_package(tmp_path: Path) -> Non
         check=True,
     )
     assert done.stdout.split() == [REVISION, str(package / "migrations")]
+
+
+@pytest.mark.parametrize("table", metadata.sorted_tables, ids=str)
+def test_the_reference_names_every_table_and_column(table: Table) -> None:
+    rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+` ?)+)\|", REFERENCE.read_text(), re.M)
+    columns = {name: re.findall(r"\w+", named) for name, named in rows}
+    assert columns[table.name] == [column.name for column in table.columns]
 
 
 def _tables(url: str) -> set[str]:
