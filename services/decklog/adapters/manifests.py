@@ -17,6 +17,7 @@ import yaml
 
 from decklog.core.errors import BadConfiguration
 from decklog.objects.kinds import KIND_BY_NAME, Kind
+from decklog.objects.pod import Pod
 from decklog.objects.reduce import InvalidObject, reduce_object
 from decklog.objects.shape import QUANTITY
 
@@ -290,33 +291,41 @@ def _inherited(listed: Raw, item: object) -> object:
     return {"apiVersion": listed.get("apiVersion"), "kind": kind, **item}
 
 
-def _checked(where: Where, value: object, *, measure: bool) -> Manifest | Refused:
-    if not isinstance(value, dict):
-        return refused(where, "it holds no object", _OBJECT)
+def _checked(where: Where, value: Any, *, measure: bool) -> Manifest | Refused:
     if measure and _exceeds(value, OBJECT_BYTES_MAX):
         return _too_large(where)
-    name = value.get("kind")
-    kind = KIND_BY_NAME.get(name) if isinstance(name, str) else None
-    if kind is None:
-        return refused(where, *_about_kind(name))
-    if value.get("apiVersion") != kind.api_version:
-        found = value.get("apiVersion") or "missing"
-        return refused(where, f"apiVersion of {name} is {found}", f"write {kind.api_version}")
+    problem = _form_problem(value)
+    if problem is not None:
+        return refused(where, *problem)
+    kind = KIND_BY_NAME[value["kind"]]
     try:
         reduced = reduce_object(kind, value)
     except InvalidObject as error:
         hint = _HINTS.get(error.want, "see the Kubernetes API reference for this field")
-        return refused(where, f"{name}: {error}", hint)
+        return refused(where, f"{kind.name}: {error}", hint)
+    if isinstance(reduced, Pod) and not reduced.containers:
+        return refused(where, f"Pod {reduced.key} has no containers", "a pod needs at least one")
     metadata = {**value["metadata"], "namespace": reduced.namespace}
     if not kind.namespaced:
         del metadata["namespace"]
     return Manifest(kind, {**value, "metadata": metadata}, where)
 
 
-def _about_kind(name: object) -> tuple[str, str]:
-    if not isinstance(name, str) or not name:
-        return "kind is missing", _OBJECT
-    return f"kind {name} is not read", f"decklog reads {_KINDS}"
+def _form_problem(value: object) -> tuple[str, str] | None:
+    """Say why the value is no object that is read, and what to do."""
+    match value:
+        case {"kind": str(name), **rest} if name:
+            kind = KIND_BY_NAME.get(name)
+            if kind is None:
+                return f"kind {name} is not read", f"decklog reads {_KINDS}"
+            version = rest.get("apiVersion") or "missing"
+            if version != kind.api_version:
+                return f"apiVersion of {name} is {version}", f"write {kind.api_version}"
+            return None
+        case dict():
+            return "kind is missing", _OBJECT
+        case _:
+            return "it holds no object", _OBJECT
 
 
 _KINDS: Final = f"{', '.join(list(KIND_BY_NAME)[:-1])} and {list(KIND_BY_NAME)[-1]}"

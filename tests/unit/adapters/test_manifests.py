@@ -22,12 +22,14 @@ from tests.builders import make_node, make_pod
 
 Write = Callable[..., Path]
 
-POD = """\
+POD_HEAD = """\
 apiVersion: v1
 kind: Pod
 metadata:
   name: web
 """
+SPEC = "spec: {containers: [{name: c}]}\n"
+POD = POD_HEAD + SPEC
 NODE = """\
 apiVersion: v1
 kind: Node
@@ -90,12 +92,14 @@ def read(*files: Path) -> list[str]:
         pytest.param(
             "apiVersion: v1\nkind: List\nitems:\n"
             "- {apiVersion: v1, kind: Node, metadata: {name: n1}}\n"
-            "- {apiVersion: v1, kind: Pod, metadata: {name: web, namespace: prod}}\n",
+            "- {apiVersion: v1, kind: Pod, metadata: {name: web, namespace: prod}, "
+            "spec: {containers: [{name: c}]}}\n",
             ["Node /n1", "Pod prod/web"],
             id="a List, as kubectl prints it",
         ),
         pytest.param(
-            "apiVersion: v1\nkind: PodList\nitems:\n- metadata: {name: web}\n",
+            "apiVersion: v1\nkind: PodList\nitems:\n"
+            "- {metadata: {name: web}, spec: {containers: [{name: c}]}}\n",
             ["Pod default/web"],
             id="a PodList, as the API server answers",
         ),
@@ -115,7 +119,7 @@ def test_objects_are_read(write: Write, text: str, want: list[str]) -> None:
     ("text", "want"),
     [
         pytest.param(
-            POD + "spec:\n  containers:\n  - name: c\n    resources: {requests: {cpu: 1x}}\n",
+            POD_HEAD + "spec:\n  containers:\n  - name: c\n    resources: {requests: {cpu: 1x}}\n",
             "document 1 (line 1): Pod: spec.containers[0].resources.requests.cpu: "
             "invalid quantity '1x'; write it like 500m, 2 or 1Gi",
             id="a quantity that is none",
@@ -147,10 +151,15 @@ def test_objects_are_read(write: Write, text: str, want: list[str]) -> None:
             id="no metadata",
         ),
         pytest.param(
-            POD + "  labels: {enabled: yes}\n",
+            POD_HEAD + "  labels: {enabled: yes}\n",
             "document 1 (line 1): Pod: metadata.labels.enabled: want text, found True; "
             "put it in quotes",
             id="a label that YAML takes for true",
+        ),
+        pytest.param(
+            POD_HEAD,
+            "document 1 (line 1): Pod default/web has no containers; a pod needs at least one",
+            id="a pod without containers",
         ),
         pytest.param(
             POD.replace("v1", "v2"),
@@ -168,13 +177,13 @@ def test_objects_are_read(write: Write, text: str, want: list[str]) -> None:
             id="text",
         ),
         pytest.param(
-            POD + "spec: {containers: web}\n",
+            POD_HEAD + "spec: {containers: web}\n",
             "document 1 (line 1): Pod: spec.containers: want a list, found 'web'; "
             "see the Kubernetes API reference for this field",
             id="a value of another type",
         ),
         pytest.param(
-            POD + "spec: {containers: !!python/object:os.system [x]}\n",
+            POD_HEAD + "spec: {containers: !!python/object:os.system [x]}\n",
             "document 1 (line 1): not YAML, could not determine a constructor for the tag "
             "'tag:yaml.org,2002:python/object:os.system' at line 5; "
             "correct the syntax; often it is the indentation",
@@ -295,7 +304,7 @@ def test_an_object_within_itself_is_refused(write: Write) -> None:
 def test_scalars_that_look_like_something_else_stay_text(
     write: Write, value: str, want: str
 ) -> None:
-    file = write(POD + f"  labels: {{x: {value}}}\n")
+    file = write(f"{POD_HEAD}  labels: {{x: {value}}}\n{SPEC}")
     (found,) = read_manifests([file])
     assert isinstance(found, Manifest)
     assert found.raw["metadata"]["labels"] == {"x": want}
@@ -306,7 +315,9 @@ def test_scalars_that_look_like_something_else_stay_text(
     [("1", "1"), ("0.5", "0.5"), ("1_000", "1000"), ("500m", "500m"), ("1e3", "1e3")],
 )
 def test_quantities_may_be_numbers(write: Write, value: str, want: str) -> None:
-    file = write(POD + f"spec: {{containers: [{{resources: {{requests: {{cpu: {value}}}}}}}]}}\n")
+    file = write(
+        POD_HEAD + f"spec: {{containers: [{{resources: {{requests: {{cpu: {value}}}}}}}]}}\n"
+    )
     (found,) = read_manifests([file])
     assert isinstance(found, Manifest)
     pod = restore_object(reduce_object(found.kind, found.raw))
@@ -386,6 +397,7 @@ def test_a_document_that_is_none_is_bad_configuration(write: Write, text: str, w
 def test_every_kind_that_decklog_watches_is_read(write: Write) -> None:
     documents = [
         {"apiVersion": kind.api_version, "kind": name, "metadata": {"name": "x"}}
+        | ({"spec": {"containers": [{"name": "c"}]}} if name == "Pod" else {})
         for name, kind in KIND_BY_NAME.items()
     ]
     found = read(write("\n---\n".join(json.dumps(one) for one in documents)))
