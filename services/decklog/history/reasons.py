@@ -1,8 +1,9 @@
 """What kind of reason keeps a pod off a node: one of four classes, from a closed table.
 
-The class says who can help: waiting (transient, capacity), whoever sets the rules (policy), or only
-a change of the pod or of the nodes (structural). A pod that many nodes reject for several reasons
-has the class of its best hope, in the order of `PRECEDENCE`.
+The class says what helps: waiting (transient, capacity), a change of the pod or of the nodes
+(structural), or a change of the rules (policy). A pod that nodes reject for several reasons has the
+first of their classes in the order of `PRECEDENCE`: waiting is the best hope, and since some nodes
+of every cluster are tainted or cordoned, policy is the reason only where there is no other.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,9 +27,16 @@ class ReasonClass(StrEnum):
 PRECEDENCE: Final = (
     ReasonClass.TRANSIENT,
     ReasonClass.CAPACITY,
-    ReasonClass.POLICY,
     ReasonClass.STRUCTURAL,
+    ReasonClass.POLICY,
 )
+_HARDEST: Final = (
+    ReasonClass.STRUCTURAL,
+    ReasonClass.POLICY,
+    ReasonClass.CAPACITY,
+    ReasonClass.TRANSIENT,
+)
+"""Of a node that gives several reasons at once: all of them have to pass."""
 
 _BY_REASON: Final[Mapping[str, Sequence[tuple[str, ReasonClass]]]] = {
     "NodeAffinity": (
@@ -79,11 +87,7 @@ _BY_CODE: Final[Mapping[int, ReasonClass]] = {
 
 
 def reason_class(plugin: str, code: int, reasons: Sequence[str]) -> ReasonClass:
-    """Return the class of a node's rejection.
-
-    A node that rejects for several reasons at once needs all of them to pass, so the last one in
-    the order of precedence counts.
-    """
+    """Return the class of a node's rejection."""
     if code in (Code.ERROR, Code.PENDING):
         return ReasonClass.TRANSIENT
     if plugin == "NodeResourcesFit" and code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
@@ -92,10 +96,10 @@ def reason_class(plugin: str, code: int, reasons: Sequence[str]) -> ReasonClass:
     if known is None:
         return _BY_CODE.get(code, ReasonClass.STRUCTURAL)
     classes = [_first(known, reason) for reason in reasons or ("",)]
-    return max(classes, key=PRECEDENCE.index)
+    return min(classes, key=_HARDEST.index)
 
 
-def best_hope(classes: Iterable[ReasonClass]) -> ReasonClass | None:
+def pod_class(classes: Iterable[ReasonClass]) -> ReasonClass | None:
     """Return the class of a pod, given those of its nodes; None if there is none."""
     return min(classes, key=PRECEDENCE.index, default=None)
 

@@ -50,7 +50,9 @@ def explain_undecided(source: Source, name: str, moment: Moment) -> Undecided:
     )
 
 
-def _reason(state: SchedulerState, pod: Pod, where: Standing) -> tuple[str, ReasonClass | None]:
+def _reason(  # noqa: PLR0911 - one for each stage
+    state: SchedulerState, pod: Pod, where: Standing
+) -> tuple[str, ReasonClass | None]:
     match where.stage:
         case Stage.GATED:
             gates = f": {', '.join(pod.scheduling_gates)}" if pod.scheduling_gates else ""

@@ -26,7 +26,7 @@ from decklog.events.facts import (
 )
 from decklog.history.policies import policy_name
 from decklog.history.positions import Moment
-from decklog.history.reasons import ReasonClass, best_hope, reason_class
+from decklog.history.reasons import ReasonClass, pod_class, reason_class
 from decklog.history.results import Result, result_of
 from decklog.history.since import Since, look_since
 from decklog.history.source import NotFound, Source
@@ -203,7 +203,7 @@ def _absent(fact: PodUnschedulable) -> RejectedNodes:
         count=fact.absent_count,
         plugin="+".join(plugins) or "PreFilter",
         reason=", ".join(fact.absent),
-        reason_class=best_hope(classes) or ReasonClass.STRUCTURAL,
+        reason_class=pod_class(classes) or ReasonClass.STRUCTURAL,
     )
 
 
@@ -212,7 +212,7 @@ def _class(fact: Decision, rejected: Sequence[RejectedNodes]) -> ReasonClass:
         return ReasonClass.TRANSIENT
     if fact.nominated_node:
         return ReasonClass.TRANSIENT  # Its victims are about to go.
-    return best_hope(group.reason_class for group in rejected) or ReasonClass.STRUCTURAL
+    return pod_class(group.reason_class for group in rejected) or ReasonClass.STRUCTURAL
 
 
 def _feasible(fact: Decision) -> int | None:
@@ -266,7 +266,7 @@ def facts(found: Explanation) -> dict[str, Any]:
         "position": str(moment.position),
         "asOf": moment.as_of,
         "decision": found.row.seq,
-        "kind": found.row.kind,
+        "decisionKind": found.row.kind,
         "attempt": found.attempt,
         "decidedAt": to_rfc3339(found.row.now_ms),
         "cursor": str(found.tick.cursor),
