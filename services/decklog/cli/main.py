@@ -10,7 +10,7 @@ import typer
 
 from decklog.bootstrap.exit_codes import INTERRUPTED, USAGE
 from decklog.bootstrap.run import guarded
-from decklog.cli import demo, doctor, imports, migrate, run, sim, topics, version
+from decklog.cli import demo, doctor, imports, migrate, run, sim, topics, verify, version, why
 
 app = typer.Typer(
     name="decklog",
@@ -30,6 +30,8 @@ app.add_typer(sim.app, name="sim")
 app.add_typer(migrate.app, name="migrate")
 app.add_typer(topics.app, name="topics")
 # History: one line for each command of the read side.
+app.command("why")(why.why)
+app.command("verify")(verify.verify)
 
 
 def main() -> None:

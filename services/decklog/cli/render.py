@@ -12,13 +12,17 @@ NONE: Final = "<none>"
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print columns as kubectl does: upper case, no lines, `<none>` for nothing."""
+    typer.echo("\n".join(table_lines(headers, rows)))
+
+
+def table_lines(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     from tabulate import tabulate
 
     cells = [[NONE if cell is None or cell == "" else str(cell) for cell in row] for row in rows]
     text = tabulate(
         cells, headers=list(headers), tablefmt="plain", disable_numparse=True, stralign="left"
     )
-    typer.echo("\n".join(line.rstrip() for line in text.splitlines()))
+    return [line.rstrip() for line in text.splitlines()]
 
 
 def print_object(kind: str, content: Mapping[str, Any]) -> None:
