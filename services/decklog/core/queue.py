@@ -431,7 +431,7 @@ class SchedulingQueue:
         for registration in registered:
             if registration.plugin not in rejectors or not registration.matches(happening):
                 continue
-            if registration.hint is not None and not registration.hint(queued.pod, old, new):
+            if not registration.helps(queued.pod, old, new):
                 continue
             if registration.plugin in queued.pending_plugins:
                 return Strategy.IMMEDIATELY

@@ -28,6 +28,7 @@ from decklog.core.framework.events import (
     Happening,
     node_update_events,
     pod_update_events,
+    resource_of,
 )
 from decklog.core.nominator import Nominator
 from decklog.core.plugins.registrations import registrations_of
@@ -151,7 +152,7 @@ class SchedulerState:
     # -- events --------------------------------------------------------------------------------
 
     def apply(self, record: Record) -> None:
-        """Take in one event. One that we know, or an older version of an object, changes nothing."""
+        """Take in one event. One that we know, or an object's older version, changes nothing."""
         if record.position <= self.position:
             return  # Redelivered: the log is at-least-once.
         self._apply(record.fact)
@@ -192,11 +193,11 @@ class SchedulerState:
         if replaced is not None:
             self._other_gone(kind, replaced)
         self.cache.set_object(kind, object_key(obj), obj)
-        self.queue.move_all(Happening(kind, UPDATE if old else ADD), old, obj)
+        self.queue.move_all(Happening(resource_of(kind), UPDATE if old else ADD), old, obj)
 
     def _other_gone(self, kind: str, old: Any) -> None:
         self.cache.delete_object(kind, object_key(old))
-        self.queue.move_all(Happening(kind, DELETE), old, None)
+        self.queue.move_all(Happening(resource_of(kind), DELETE), old, None)
 
     def _node_upserted(self, node: Node) -> None:
         old, replaced, news = self.store.upsert("Node", node)

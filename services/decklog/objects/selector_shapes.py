@@ -49,5 +49,12 @@ TOLERATION: Final = shape(
     },
 )
 TAINT: Final = shape(
-    Taint, {"key": text("key"), "value": text("value"), "effect": text("effect")}, key=""
+    Taint,
+    {
+        "key": text("key"),
+        "value": text("value"),
+        "effect": text("effect"),
+        "timeAdded": text("time_added"),
+    },
+    key="",
 )

@@ -49,6 +49,8 @@ class Taint:
     key: str
     value: str = ""
     effect: str = ""
+    time_added: str = field(default="", compare=False)
+    """Not part of what a taint means; a change of it wakes pods, as upstream has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

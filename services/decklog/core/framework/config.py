@@ -42,7 +42,7 @@ class ProfileConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerConfig:
-    """Everything that deciding depends on beside events and ticks. Its hash goes into every tick."""
+    """All that deciding depends on beside events and ticks. Its hash goes into every tick."""
 
     seed: int = 0
     percentage_of_nodes_to_score: int = 100

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from decklog.objects import requests
+from decklog.objects.matching import InvalidSelector
 from decklog.objects.node import Node
 from decklog.objects.pod import Pod
+from decklog.objects.selectors import Taint
 
 ADD: Final = 1 << 0
 DELETE: Final = 1 << 1
@@ -48,12 +50,27 @@ _ACTION_NAMES: Final = {
     ALL: "All",
 }
 
+ACTIONS: Final = {name: action for action, name in _ACTION_NAMES.items()}
+"""Action by the name that Kubernetes gives it."""
+
 POD: Final = "Pod"
 ASSIGNED_POD: Final = "AssignedPod"
 UNSCHEDULABLE_POD: Final = "UnschedulablePod"
 NODE: Final = "Node"
 WILDCARD: Final = "*"
+_STORAGE_KINDS: Final = (
+    "CSIDriver",
+    "CSINode",
+    "CSIStorageCapacity",
+    "StorageClass",
+    "VolumeAttachment",
+)
 _PODS: Final = (POD, ASSIGNED_POD, UNSCHEDULABLE_POD)
+
+
+def resource_of(kind: str) -> str:
+    """Return the name under which events of a kind are registered."""
+    return f"storage.k8s.io/{kind}" if kind in _STORAGE_KINDS else kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +100,10 @@ UNSCHEDULABLE_TIMEOUT: Final = Happening(WILDCARD, ALL, "UnschedulableTimeout")
 FORCE_ACTIVATE: Final = Happening(WILDCARD, ALL, "ForceActivate")
 
 
+Hint = Callable[[Pod, Any, Any], bool]
+"""(waiting pod, old, new) → whether the event may help it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Registration:
     """A plugin's registered event. Without a hint the pod is always queued."""
@@ -90,7 +111,7 @@ class Registration:
     plugin: str
     resource: str
     action: int
-    hint: Callable[[Pod, Any, Any], bool] | None = None
+    hint: Hint | None = None
 
     def matches(self, happening: Happening) -> bool:
         if self.resource == WILDCARD and self.action == ALL:
@@ -99,9 +120,18 @@ class Registration:
             return False
         return bool(self.action & happening.action) and happening.action <= self.action
 
+    def helps(self, pod: Pod, old: Any, new: Any) -> bool:
+        """Ask the hint; where there is none, or it cannot tell, the event may help."""
+        if self.hint is None:
+            return True
+        try:
+            return self.hint(pod, old, new)
+        except InvalidSelector:
+            return True
+
 
 def _same_resource(registered: str, incoming: str) -> bool:
-    if registered == incoming:
+    if registered in (incoming, WILDCARD):
         return True
     return registered == POD and incoming in _PODS
 
@@ -112,12 +142,16 @@ def node_update_events(old: Node, new: Node) -> list[Happening]:
         (old.unschedulable and not new.unschedulable, UPDATE_NODE_TAINT),
         (old.allocatable != new.allocatable, UPDATE_NODE_ALLOCATABLE),
         (old.labels != new.labels, UPDATE_NODE_LABEL),
-        (old.taints != new.taints, UPDATE_NODE_TAINT),
+        (_taints(old) != _taints(new), UPDATE_NODE_TAINT),
         (old.conditions != new.conditions, UPDATE_NODE_CONDITION),
         (old.annotations != new.annotations, UPDATE_NODE_ANNOTATION),
         (old.declared_features != new.declared_features, UPDATE_NODE_DECLARED_FEATURE),
     )
     return [Happening(NODE, action) for changed, action in changes if changed]
+
+
+def _taints(node: Node) -> list[tuple[Taint, str]]:
+    return [(taint, taint.time_added) for taint in node.taints]
 
 
 def pod_update_events(old: Pod, new: Pod) -> list[Happening]:
@@ -148,6 +182,7 @@ def _scaled_down(old: Pod, new: Pod) -> bool:
         and old.container_statuses == new.container_statuses
         and old.status_resources == new.status_resources
         and old.overhead == new.overhead
+        and old.conditions == new.conditions
     ):
         return False
     was, now = requests.accounted(old), requests.accounted(new)

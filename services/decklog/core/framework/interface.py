@@ -53,7 +53,7 @@ EVERYTHING: Final = Reads.STATIC | Reads.RESOURCES | Reads.CLUSTER
 
 @dataclass(slots=True)
 class CycleState:
-    """What one cycle's plugins share: written by PreFilter and PreScore, read by the later points."""
+    """What a cycle's plugins share: written by PreFilter and PreScore, read by the later points."""
 
     values: dict[str, Any] = field(default_factory=dict)
     skip_filter: set[str] = field(default_factory=set)
@@ -105,7 +105,9 @@ class FilterPlugin(Plugin, Protocol):
 class PreFilterExtensions(Plugin, Protocol):
     """For plugins whose PreFilter state depends on pods: what one pod more or less changes."""
 
-    def add_pod(self, state: CycleState, pod: Pod, other: Pod, row: int, nodes: NodeColumns) -> None: ...
+    def add_pod(
+        self, state: CycleState, pod: Pod, other: Pod, row: int, nodes: NodeColumns
+    ) -> None: ...
 
     def remove_pod(
         self, state: CycleState, pod: Pod, other: Pod, row: int, nodes: NodeColumns

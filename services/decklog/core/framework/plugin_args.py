@@ -14,7 +14,7 @@ _DEFAULTS: Final[Mapping[str, Args]] = {
     "NodeResourcesFit": {"scoringStrategy": {"type": "LeastAllocated"}},
     "PodTopologySpread": {"defaultingType": "System"},
     "VolumeBinding": {"bindTimeoutSeconds": 600},
-    "DynamicResources": {"filterTimeout": "10s", "bindingTimeout": "600s"},
+    "DynamicResources": {"filterTimeout": "10s", "bindingTimeout": "10m0s"},
 }
 
 

@@ -72,7 +72,9 @@ def _profile(
         for point in POINTS
         if (names := _at_point(point, _mapping(given, point), merged, known))
     }
-    percentage = profile.get("percentageOfNodesToScore")
+    percentage = None
+    if profile.get("percentageOfNodesToScore") is not None:
+        percentage = _integer(profile, "percentageOfNodesToScore", 0)
     return ProfileConfig(
         scheduler_name=profile.get("schedulerName") or UPSTREAM_PROFILE,
         percentage_of_nodes_to_score=percentage,
@@ -85,9 +87,9 @@ def _profile(
 def _merged(multi_point: Document, parity: Parity) -> dict[str, int]:
     """Return the MultiPoint plugins with their weights: a default one keeps its place."""
     enabled = {
-        entry["name"]: _integer(entry, "weight", 0) for entry in _list(multi_point, "enabled")
+        _name(entry): _integer(entry, "weight", 0) for entry in _list(multi_point, "enabled")
     }
-    disabled = {entry["name"] for entry in _list(multi_point, "disabled")}
+    disabled = {_name(entry) for entry in _list(multi_point, "disabled")}
     merged: dict[str, int] = {}
     if ALL not in disabled:
         for plugin in default_plugins(parity):
@@ -103,12 +105,12 @@ def _at_point(
     known: Mapping[str, Sequence[str]],
 ) -> tuple[str, ...]:
     """Return the point's plugins in order: overrides first, then MultiPoint's, then the others."""
-    explicit = [entry["name"] for entry in _list(given, "enabled")]
+    explicit = [_name(entry) for entry in _list(given, "enabled")]
     for name in explicit:
         if point not in _points_of(name, known):
             msg = f"plugin {name!r} is enabled at {point}, a point that it does not have"
             raise BadConfiguration(msg)
-    disabled = {entry["name"] for entry in _list(given, "disabled")}
+    disabled = {_name(entry) for entry in _list(given, "disabled")}
     spread: list[str] = []
     if ALL not in disabled:
         spread = [name for name in merged if name not in disabled and point in known[name]]
@@ -126,7 +128,7 @@ def _points_of(name: str, known: Mapping[str, Sequence[str]]) -> Sequence[str]:
 
 def _weights(names: Sequence[str], at_score: Document, merged: Mapping[str, int]) -> dict[str, int]:
     """Return each score plugin's weight: an entry at the point decides, else MultiPoint's."""
-    explicit = {entry["name"]: _integer(entry, "weight", 0) for entry in _list(at_score, "enabled")}
+    explicit = {_name(entry): _integer(entry, "weight", 0) for entry in _list(at_score, "enabled")}
     return {name: explicit.get(name, merged.get(name, 0)) or 1 for name in names}
 
 
@@ -134,7 +136,7 @@ def _args(
     plugin_config: Sequence[Document], points: Mapping[str, Sequence[str]]
 ) -> dict[str, Mapping[str, Any]]:
     """Return the arguments of every plugin of the profile that has any."""
-    given = {entry["name"]: entry.get("args") or {} for entry in plugin_config}
+    given = {_name(entry): _mapping(entry, "args") for entry in plugin_config}
     names = dict.fromkeys(name for at in points.values() for name in at)
     args = {name: defaulted_args(name, given.get(name, {})) for name in names}
     return {name: found for name, found in args.items() if found}
@@ -167,7 +169,17 @@ def _integer(document: Document, key: str, default: int) -> int:
     value = document.get(key)
     if value is None:
         return default
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     if not isinstance(value, int) or isinstance(value, bool):
         msg = f"configuration: {key} is {value!r}, want an integer"
         raise BadConfiguration(msg)
     return value
+
+
+def _name(entry: Document) -> str:
+    name = entry.get("name", "")
+    if not isinstance(name, str):
+        msg = f"configuration: name is {name!r}, want text"
+        raise BadConfiguration(msg)
+    return name

@@ -2,8 +2,7 @@
 
 The table holds kube-scheduler's registrations for the default plugins; a plugin that is not in it
 and implements `events_to_register` says so itself; one that says nothing is taken to depend on
-everything. Hints, which narrow a registration to the events that really help, come with the plugin
-that has them.
+everything. Hints narrow a registration to the events that really help.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,61 +19,89 @@ from decklog.core.framework.events import (
     UPDATE_NODE_DECLARED_FEATURE,
     UPDATE_NODE_LABEL,
     UPDATE_NODE_TAINT,
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM,
+    UPDATE_POD_LABEL,
     UPDATE_POD_SCALE_DOWN,
     UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
     UPDATE_POD_TOLERATION,
+    Hint,
     Registration,
 )
+from decklog.core.plugins import hints, pod_hints
 from decklog.core.plugins.not_yet import NotYet
-from decklog.objects.node import Node
-from decklog.objects.pod import Pod
 
+_CSI: Final = "storage.k8s.io/"
+_CHANGED: Final = ADD | UPDATE
+_CLAIM: Final = "PersistentVolumeClaim"
+_DYNAMIC: Final = "resource.k8s.io/"
 
-def _own(pod: Pod, old: Any, new: Any) -> bool:
-    """The event is the waiting pod's own update."""
-    return isinstance(new, Pod) and new.uid == pod.uid
-
-
-def _was_placed(pod: Pod, old: Any, new: Any) -> bool:
-    """The deleted pod held room, or had it promised."""
-    return isinstance(old, Pod) and bool(old.node_name or old.nominated_node_name)
-
-
-def _scaled_down(pod: Pod, old: Any, new: Any) -> bool:
-    return _own(pod, old, new) or (isinstance(new, Pod) and bool(new.node_name))
-
-
-def _became_schedulable(pod: Pod, old: Any, new: Any) -> bool:
-    if not isinstance(new, Node):
-        return True
-    return not new.unschedulable and (old is None or old.unschedulable)
-
-
-DEFAULTS: Final[Mapping[str, Sequence[tuple[str, int, Any]]]] = {
-    "SchedulingGates": ((POD, UPDATE_POD_SCHEDULING_GATES_ELIMINATED, _own),),
+DEFAULTS: Final[Mapping[str, Sequence[tuple[str, int, Hint | None]]]] = {
+    "SchedulingGates": ((POD, UPDATE_POD_SCHEDULING_GATES_ELIMINATED, hints.own),),
     "NodeUnschedulable": (
-        (NODE, ADD | UPDATE_NODE_TAINT, _became_schedulable),
-        (POD, UPDATE_POD_TOLERATION, _own),
+        (NODE, ADD | UPDATE_NODE_TAINT, hints.node_unschedulable),
+        (POD, UPDATE_POD_TOLERATION, hints.node_unschedulable_own),
     ),
     "NodeName": ((NODE, ADD, None),),
     "TaintToleration": (
-        (NODE, ADD | UPDATE_NODE_TAINT, None),
-        (POD, UPDATE_POD_TOLERATION, _own),
+        (NODE, ADD | UPDATE_NODE_TAINT, hints.taint_toleration),
+        (POD, UPDATE_POD_TOLERATION, hints.own),
     ),
-    "NodeAffinity": ((NODE, ADD | UPDATE_NODE_LABEL, None),),
-    "NodePorts": ((POD, DELETE, _was_placed), (NODE, ADD, None)),
+    "NodeAffinity": ((NODE, ADD | UPDATE_NODE_LABEL, hints.node_affinity),),
+    "NodePorts": ((POD, DELETE, hints.node_ports), (NODE, ADD, None)),
     "NodeResourcesFit": (
-        (POD, DELETE, _was_placed),
-        (POD, UPDATE_POD_SCALE_DOWN, _scaled_down),
-        (NODE, ADD | UPDATE_NODE_ALLOCATABLE, None),
+        (POD, DELETE | UPDATE_POD_SCALE_DOWN, hints.room_freed),
+        (NODE, ADD | UPDATE_NODE_ALLOCATABLE, hints.fits_node),
+        (f"{_DYNAMIC}DeviceClass", _CHANGED, hints.never),
     ),
     "NodeResourcesBalancedAllocation": (),
     "ImageLocality": (),
-    "NodeDeclaredFeatures": (
-        (NODE, ADD | UPDATE_NODE_DECLARED_FEATURE, None),
-        (POD, UPDATE, _own),
+    "VolumeRestrictions": (
+        (POD, DELETE, hints.disks_freed),
+        (NODE, ADD, None),
+        (_CLAIM, ADD, hints.claim_of_pod),
     ),
-    "DefaultPreemption": ((POD, DELETE, lambda pod, old, new: False),),
+    "NodeVolumeLimits": (
+        (f"{_CSI}CSINode", ADD, None),
+        (f"{_CSI}CSINode", UPDATE, hints.limit_raised),
+        (POD, DELETE, hints.attachments_freed),
+        (_CLAIM, ADD, hints.claim_or_ephemeral),
+        (f"{_CSI}VolumeAttachment", DELETE, hints.attachment_gone),
+    ),
+    "VolumeBinding": (
+        (f"{_CSI}StorageClass", _CHANGED, hints.topologies_changed),
+        (_CLAIM, _CHANGED, hints.claim_or_ephemeral),
+        ("PersistentVolume", _CHANGED, None),
+        (NODE, ADD | UPDATE_NODE_LABEL, None),
+        (f"{_CSI}CSINode", _CHANGED, hints.migration_changed),
+        (f"{_CSI}CSIDriver", UPDATE, hints.capacity_no_longer_checked),
+        (f"{_CSI}CSIStorageCapacity", _CHANGED, hints.capacity_raised),
+    ),
+    "VolumeZone": (
+        (f"{_CSI}StorageClass", ADD, hints.waits_for_consumer),
+        (NODE, ADD | UPDATE_NODE_LABEL, None),
+        (_CLAIM, _CHANGED, hints.claim_of_pod),
+        ("PersistentVolume", _CHANGED, hints.zones_changed),
+    ),
+    "PodTopologySpread": (
+        (POD, ADD | DELETE | UPDATE_POD_LABEL | UPDATE_POD_TOLERATION, pod_hints.spread_pod),
+        (NODE, ADD | DELETE | UPDATE_NODE_LABEL | UPDATE_NODE_TAINT, pod_hints.spread_node),
+    ),
+    "InterPodAffinity": (
+        (POD, ADD | DELETE | UPDATE_POD_LABEL, pod_hints.affinity_pod),
+        (NODE, ADD | UPDATE_NODE_LABEL, pod_hints.affinity_node),
+    ),
+    "DynamicResources": (
+        (NODE, ADD | UPDATE_NODE_LABEL | UPDATE_NODE_ALLOCATABLE, None),
+        (f"{_DYNAMIC}ResourceClaim", _CHANGED, hints.never),
+        (POD, UPDATE_POD_GENERATED_RESOURCE_CLAIM, hints.own),
+        (f"{_DYNAMIC}DeviceClass", _CHANGED, None),
+        (f"{_DYNAMIC}ResourceSlice", _CHANGED, None),
+    ),
+    "NodeDeclaredFeatures": (
+        (NODE, ADD | UPDATE_NODE_DECLARED_FEATURE, hints.declared_features),
+        (POD, UPDATE, hints.declared_features_own),
+    ),
+    "DefaultPreemption": ((POD, DELETE, hints.never),),
     "PrioritySort": (),
     "DefaultBinder": (),
 }
@@ -86,10 +113,10 @@ _ANYTHING: Final = tuple(
         NODE,
         "PersistentVolume",
         "PersistentVolumeClaim",
-        "CSINode",
-        "CSIDriver",
-        "CSIStorageCapacity",
-        "StorageClass",
+        f"{_CSI}CSINode",
+        f"{_CSI}CSIDriver",
+        f"{_CSI}CSIStorageCapacity",
+        f"{_CSI}StorageClass",
     )
 )
 
