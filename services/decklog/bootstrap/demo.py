@@ -17,7 +17,7 @@ from decklog.auditor.service import AuditorService
 from decklog.bootstrap.metrics import Metrics
 from decklog.bootstrap.noted import Note, noted
 from decklog.bootstrap.operations import Health
-from decklog.bootstrap.outcome import Outcome, fates
+from decklog.bootstrap.outcome import Outcome, Proof, fates, prove
 from decklog.bootstrap.plan import Begun, Plan, Progress, Spectator
 from decklog.bootstrap.services import Parts, instance_name, make_service, scheduler_config
 from decklog.bootstrap.serving import operations
@@ -25,6 +25,7 @@ from decklog.bootstrap.settings import Settings
 from decklog.bootstrap.stopping import Stop
 from decklog.bootstrap.storage import Storage, embedded_storage
 from decklog.bootstrap.world import World, make_world
+from decklog.history.source import Source
 from decklog.ports.clock import Clock
 from decklog.runner import IDLE_DELAY, Loop, Paced
 from decklog.scheduler.service import SchedulerService
@@ -54,6 +55,9 @@ def run_embedded(plan: Plan, settings: Settings, spectator: Spectator) -> Outcom
             spectator.note(line)
         spectator.begun(_begun(plan, settings, world))
         ship.sail(stop, spectator)
+        if not plan.verifies:
+            ship.wait_for_the_auditor(stop)
+        ship.moor()
         return ship.outcome(plan)
 
 
@@ -111,13 +115,18 @@ class _Ship:
         self._idle = Paced(self._auditor)
 
     def sail(self, stop: Callable[[], bool], spectator: Spectator) -> None:
-        """Turn until the story is told, all of it is applied, and the auditor has caught up."""
+        """Turn until the story is told and all of it is applied, or until asked to stop."""
         while not stop():
             if not self._turn(spectator) and self._is_at_rest():
                 break
+
+    def wait_for_the_auditor(self, stop: Callable[[], bool]) -> None:
         while not stop() and not self._is_audited():
             if not self._idle.step(self.clock):
                 self.clock.sleep(IDLE_DELAY)
+
+    def moor(self) -> None:
+        """Stop the services, in the reverse order."""
         for paced in (self._idle, *reversed(self.loop.services)):
             paced.service.stop()
 
@@ -135,8 +144,7 @@ class _Ship:
             ticks=head.tick if head else 0,
             decisions=head.seq if head else 0,
             open_assumes=len(ledger.open_assumes(stream)),
-            verified=(self._is_audited() and not self._problems()) or None,
-            divergences=self._auditor.metrics.divergences,
+            proof=self._proof(plan),
             wall_seconds=max(0, self._applied_ms - (self._started_ms or 0)) / 1000,
             cpu_seconds=usage.ru_utime + usage.ru_stime,
             rss_max_bytes=usage.ru_maxrss * 1024,
@@ -177,8 +185,17 @@ class _Ship:
         head = self.storage.ledger.head(self.settings.cluster)
         return head is None or self._auditor.metrics.ticks == head.tick
 
-    def _problems(self) -> int:
-        return self._auditor.metrics.divergences + self._auditor.metrics.chain_breaks
+    def _proof(self, plan: Plan) -> Proof:
+        """Have everything decided again from its beginning, or say what the auditor found."""
+        ledger, stream = self.storage.ledger, self.settings.cluster
+        assert ledger is not None
+        if plan.verifies and ledger.head(stream) is not None:
+            events = self.storage.events
+            return prove(Source(ledger=ledger, events=events, stream=stream, clock=self.clock))
+        found = self._auditor.metrics
+        if found.divergences or found.chain_breaks:
+            return Proof(verified=False, divergences=found.divergences)
+        return Proof(verified=True if self._is_audited() else None)
 
     def _progress(self, now: int) -> Progress:
         binder: Any = self.loop.services[-1].service

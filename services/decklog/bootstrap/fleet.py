@@ -30,6 +30,8 @@ class Program:
     name: str
     arguments: Sequence[str]
     env: Mapping[str, str]
+    niceness: int = 0
+    """How far it stands back where the processor is short."""
 
 
 @dataclass(slots=True)
@@ -108,7 +110,7 @@ class Fleet:
     def _spawn(self, program: Program) -> subprocess.Popen[bytes]:
         """Start the process in a session of its own: ^C is for us, and we tell the others."""
         with self._output(program.name).open("ab") as output:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 [sys.executable, "-m", "decklog", *program.arguments],
                 env={**os.environ, **program.env},
                 stdin=subprocess.DEVNULL,
@@ -116,6 +118,9 @@ class Fleet:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        if program.niceness:
+            os.setpriority(os.PRIO_PROCESS, process.pid, program.niceness)
+        return process
 
     def _output(self, name: str) -> Path:
         return self.folder / f"{name}.log"

@@ -1,5 +1,6 @@
 """Other people's clusters: manifests made ready for the simulated one."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,14 @@ from typing import Any, Final
 import msgspec
 
 from decklog.adapters.log.envelope import ENTRY_BYTES_MAX, size_of
-from decklog.adapters.manifests import Manifest, Refused, read_manifests, refused
+from decklog.adapters.manifests import (
+    Manifest,
+    Refused,
+    dump_manifests,
+    read_manifests,
+    refused,
+)
+from decklog.core.errors import BadConfiguration
 from decklog.core.framework.config import DEFAULT_PROFILE
 from decklog.events.codec import upserted
 from decklog.objects.reduce import reduce_object
@@ -47,6 +55,34 @@ def read_input(files: Iterable[Path]) -> Input:
             objects.append(_ours(each.raw) if each.kind.name == "Pod" else each.raw)
     notes = [] if nodes else ["the input has no nodes: every pod will be unschedulable"]
     return Input(objects=objects, refused=lines, notes=notes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What an import wrote."""
+
+    nodes: int
+    pods: int
+    refused: Sequence[str]
+
+
+def import_openb(nodes: Path, pods: Path, out: Path) -> Written:
+    """Turn the trace into one file of manifests."""
+    from decklog.adapters import openb
+
+    objects, lines = [], []
+    for each in openb.import_openb(nodes, pods):
+        if isinstance(each, Refused):
+            lines.append(str(each))
+        else:
+            objects.append(each)
+    try:
+        dump_manifests(objects, out)
+    except OSError as error:
+        msg = f"cannot write {str(out)!r}: {error.strerror}"
+        raise BadConfiguration(msg) from error
+    counts = Counter(each["kind"] for each in objects)
+    return Written(nodes=counts["Node"], pods=counts["Pod"], refused=lines)
 
 
 def _problem(manifest: Manifest, nodes: set[str]) -> Refused | None:

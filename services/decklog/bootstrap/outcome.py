@@ -7,6 +7,8 @@ from enum import Enum
 from typing import Any
 
 from decklog.core.framework.config import DEFAULT_PROFILE
+from decklog.history.source import Source
+from decklog.history.verify import Verdict, Wanted, verify
 from decklog.ports.ledger import DecisionFilter, LedgerReader
 
 UNSCHEDULABLE = "PodUnschedulable"
@@ -27,6 +29,28 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """Whether all decisions were taken again, and what that showed."""
+
+    verified: bool | None
+    """None: not all of them were."""
+    divergences: int = 0
+    why_not: str = ""
+
+
+def prove(source: Source) -> Proof:
+    """Walk the chains and decide everything again, from the beginning."""
+    report = verify(source, Wanted())
+    problems = [str(finding) for finding in report.findings]
+    if report.replay.unchecked:
+        problems.append(report.replay.unchecked)
+    is_verified = report.verdict is Verdict.VERIFIED and not report.other_ticks
+    return Proof(
+        verified=is_verified, divergences=report.replay.divergent, why_not="; ".join(problems)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """The end of a demo, in numbers."""
 
@@ -37,9 +61,7 @@ class Outcome:
     ticks: int
     decisions: int
     open_assumes: int
-    verified: bool | None
-    """None: nobody decided everything again."""
-    divergences: int
+    proof: Proof
     wall_seconds: float
     cpu_seconds: float
     rss_max_bytes: int
@@ -55,10 +77,7 @@ class Outcome:
     def is_sound(self) -> bool:
         """Whether every pod is bound or explained, nothing is open, and all of it can be proved."""
         return not (
-            self.fates.get(Fate.PENDING, 0)
-            or self.open_assumes
-            or self.divergences
-            or self.verified is False
+            self.fates.get(Fate.PENDING, 0) or self.open_assumes or self.proof.verified is not True
         )
 
     def facts(self) -> dict[str, Any]:
@@ -75,8 +94,8 @@ class Outcome:
             "ticks": self.ticks,
             "decisions": self.decisions,
             "open_assumes": self.open_assumes,
-            "verified": self.verified,
-            "divergences": self.divergences,
+            "verified": self.proof.verified,
+            "divergences": self.proof.divergences,
             "wall_seconds": round(self.wall_seconds, 3),
             "cpu_seconds": round(self.cpu_seconds, 3),
             "rss_max_bytes": self.rss_max_bytes,

@@ -15,7 +15,7 @@ from typing import Final
 from decklog.adapters.clock import SystemClock
 from decklog.bootstrap.fleet import Fleet, Program
 from decklog.bootstrap.noted import Note, noted
-from decklog.bootstrap.outcome import Fate, Outcome, fates
+from decklog.bootstrap.outcome import Fate, Outcome, Proof, fates, prove
 from decklog.bootstrap.plan import Begun, Plan, Progress, Spectator
 from decklog.bootstrap.services import NAMES
 from decklog.bootstrap.settings import Settings
@@ -23,6 +23,7 @@ from decklog.bootstrap.starting import wait_for
 from decklog.bootstrap.stopping import Stop
 from decklog.bootstrap.storage import kafka_security, pg_url, remote_storage
 from decklog.core.errors import TransientError
+from decklog.history.source import Source
 from decklog.objects.kinds import KIND_BY_NAME
 from decklog.ports.clock import Clock
 from decklog.ports.cluster import ClusterReader, RawObject
@@ -31,6 +32,8 @@ from decklog.ports.log import Log
 
 LOOK: Final = timedelta(milliseconds=100)
 """How often the processes and their positions are looked at; the dear questions come later."""
+AUDITOR_NICENESS: Final = 10
+"""Nobody waits for the auditor, so it does not take the processor from those who are waited for."""
 _TRIED: Final = ("active", "backoff")
 SETTLE_SECONDS_MAX: Final = 60.0
 """How long the auditor may take to catch up once everything else is at rest."""
@@ -53,6 +56,8 @@ def run_spawned(plan: Plan, settings: Settings, spectator: Spectator) -> Outcome
         spectator.begun(_begun(plan, settings))
         watch.expected = _expected(plan)
         watch.follow(stop, spectator)
+        if not plan.verifies:
+            watch.wait_for_the_auditor(stop)
         outcome = watch.outcome(plan)
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return replace(
@@ -96,7 +101,8 @@ def _start(fleet: Fleet, plan: Plan, settings: Settings, folder: Path) -> str:
             "DECKLOG_OPERATIONS__PORT": str(_free_port()),
             "DECKLOG_SCHEDULER__SEED": str(settings.scheduler.seed),
         }
-        fleet.start(Program(name=name, arguments=["run", name], env=env))
+        niceness = AUDITOR_NICENESS if name == "auditor" else 0
+        fleet.start(Program(name=name, arguments=["run", name], env=env, niceness=niceness))
     return url
 
 
@@ -184,7 +190,7 @@ class _Watch:
     """The position at which everything was applied, and since when (ms)."""
 
     def follow(self, stop: Callable[[], bool], spectator: Spectator) -> None:
-        """Keep the processes running until all is at rest and audited, or until asked to stop."""
+        """Keep the processes running until all is at rest, or until asked to stop."""
         while not stop():
             self.fleet.tend()
             try:
@@ -194,6 +200,8 @@ class _Watch:
             except TransientError:
                 pass  # Somebody was just killed; the next look will tell.
             self.clock.sleep(LOOK)
+
+    def wait_for_the_auditor(self, stop: Callable[[], bool]) -> None:
         give_up_ms = self.clock.now_ms() + int(SETTLE_SECONDS_MAX * 1000)
         while not stop() and not self._is_audited() and self.clock.now_ms() < give_up_ms:
             self.fleet.tend()
@@ -203,8 +211,6 @@ class _Watch:
         head = self.ledger.head(self.stream)
         pods = self._objects("Pod")
         found = fates(pods, self.ledger, self.stream)
-        divergences = len(self.ledger.divergences(self.stream, limit=1000))
-        breaks = self._metrics(self.auditor_port).get("decklog_chain_breaks_total", 0)
         return Outcome(
             nodes=len(self._objects("Node")),
             fates=found,
@@ -213,8 +219,7 @@ class _Watch:
             ticks=head.tick if head else 0,
             decisions=head.seq if head else 0,
             open_assumes=len(self.ledger.open_assumes(self.stream)),
-            verified=(self._is_audited() and not breaks and not divergences) or None,
-            divergences=divergences,
+            proof=self._proof(plan),
             wall_seconds=self._wall_ms() / 1000,
             cpu_seconds=0,
             rss_max_bytes=0,
@@ -247,6 +252,16 @@ class _Watch:
         metrics = self._metrics(self.scheduler_port)
         waiting = [metrics.get(f'scheduler_pending_pods{{queue="{q}"}}') for q in _TRIED]
         return waiting == [0.0, 0.0] and metrics.get("decklog_applied_position") == position
+
+    def _proof(self, plan: Plan) -> Proof:
+        if plan.verifies and self.ledger.head(self.stream) is not None:
+            return prove(
+                Source(ledger=self.ledger, events=self.events, stream=self.stream, clock=self.clock)
+            )
+        divergences = len(self.ledger.divergences(self.stream, limit=1000))
+        if divergences or self._metrics(self.auditor_port).get("decklog_chain_breaks_total"):
+            return Proof(verified=False, divergences=divergences)
+        return Proof(verified=True if self._is_audited() else None)
 
     def _is_audited(self) -> bool:
         try:

@@ -13,7 +13,12 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from decklog.core.errors import TransientError
+from decklog.core.errors import (
+    ClusterUnavailable,
+    LedgerUnavailable,
+    LogUnavailable,
+    TransientError,
+)
 from decklog.ports.clock import Clock
 
 START_MAX: Final = timedelta(seconds=60)
@@ -33,7 +38,7 @@ def wait_for(
 ) -> None:
     """Attempt until it works, for as long as there is patience.
 
-    Raises the last TransientError when there is none left; one attempt is always made.
+    Raises the last TransientError, with advice, when there is none left; one attempt is made.
     """
     is_over = stop_after_delay(patience.total_seconds())
     retrying = Retrying(
@@ -44,7 +49,25 @@ def wait_for(
         before_sleep=_log_retry,
         reraise=True,
     )
-    retrying(attempt)
+    try:
+        retrying(attempt)
+    except TransientError as error:
+        msg = f"{error}; {_advice(error)}"
+        raise type(error)(msg) from error
+
+
+def _advice(error: TransientError) -> str:
+    match error:
+        case LogUnavailable() if "UnknownTopic" in str(error):
+            return "run `decklog topics apply`, or check DECKLOG_CLUSTER"
+        case LogUnavailable():
+            return "check that the broker runs, and DECKLOG_KAFKA__BOOTSTRAP"
+        case LedgerUnavailable():
+            return "check that the database runs, and the DECKLOG_PG__… settings"
+        case ClusterUnavailable():
+            return "check that the API server runs, and DECKLOG_KUBE__SERVER"
+        case _:
+            return "try again later"
 
 
 def _log_retry(state: RetryCallState) -> None:

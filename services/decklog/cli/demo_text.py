@@ -125,8 +125,10 @@ def summary(outcome: "Outcome") -> list[str]:
 
 
 def verdict(outcome: "Outcome") -> str:
-    if outcome.divergences:
-        return f"DIFFERENT {outcome.divergences} decisions: `decklog verify` says which"
-    if outcome.verified:
+    proof = outcome.proof
+    if proof.verified:
         return f"Verified  {outcome.decisions} decisions, each taken again and identical"
-    return "Unproved  not every decision was taken again before the end"
+    if proof.verified is None:
+        return "Unproved  not every decision was taken again before the end"
+    said = proof.why_not or f"{proof.divergences} decisions differ: `decklog verify` says which"
+    return f"VIOLATED  {said}"
