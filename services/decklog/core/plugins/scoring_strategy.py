@@ -85,7 +85,7 @@ def _amount(asked: Int64s, row: int) -> int:
 
 def make_strategy(args: Mapping[str, Any]) -> ScoringStrategy:
     """Return the strategy of `scoringStrategy`, as it stands after defaulting."""
-    kind = args["type"]
+    kind = args.get("type", "")
     resources = weighted_resources(args["resources"])
     if kind in (LEAST_ALLOCATED, MOST_ALLOCATED):
         return ScoringStrategy(type=kind, resources=resources)
