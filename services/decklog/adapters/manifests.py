@@ -26,6 +26,8 @@ FILE_BYTES_MAX: Final = 512 * 1024**2
 """A List of 100,000 pods, as `kubectl get` prints it, has about 400 MB."""
 OBJECT_BYTES_MAX: Final = 3 * 1024**2
 """An API server takes no request above 3 MiB, so no cluster holds a larger object."""
+WHAT_LENGTH_MAX: Final = 300
+"""Characters that a refusal says of what it found."""
 
 _MARK: Final = re.compile(r"^(?:---|\.\.\.)(?=\s|$)", re.MULTILINE)
 _LINE: Final = re.compile(r"[^\n]*\n?")

@@ -22,6 +22,7 @@ SHOWN_LENGTH_MAX: Final = 60
 """Characters of a refused value that a message shows: it stays one line."""
 QUANTITY: Final = "a quantity"
 
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9._/-]{1,100}", re.ASCII)
 _SURROGATES: Final = re.compile(r"[\ud800-\udfff]")
 _REQUIRED: Final = object()
 """Stands for the default of a field that has none: nothing equals it."""
@@ -240,10 +241,10 @@ def _read_values(raw: Mapping[Any, Any], read: Callable[[Any], str]) -> dict[str
         for key in sorted(raw) if len(raw) > 1 else raw:
             found[read_text(key)] = read(raw[key])
     except InvalidObject as error:
-        raise error.under(str(key)) from None
+        raise error.under(_shown(key)) from None
     except TypeError:  # There are keys that are no text: YAML has them.
         odd = next(key for key in raw if not isinstance(key, str))
-        raise InvalidObject(path=str(odd), found=odd, want="a key that is text") from None
+        raise InvalidObject(path=_shown(odd), found=odd, want="a key that is text") from None
     return found
 
 
@@ -272,12 +273,19 @@ def _complaint(found: object, want: str) -> str:
         case list():
             shown = "a list"
         case _:
-            shown = repr(found)
-            if len(shown) > SHOWN_LENGTH_MAX:
-                shown = f"{shown[:SHOWN_LENGTH_MAX]}…"
+            shown = _cut(repr(found))
     if want == QUANTITY:
         return f"invalid quantity {shown}"
     return f"want {want}, found {shown}"
+
+
+def _shown(key: object) -> str:
+    """Return the key as a part of a path: on one line, whatever it is."""
+    return key if isinstance(key, str) and _PLAIN_KEY.fullmatch(key) else _cut(repr(key))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_LENGTH_MAX else f"{text[:SHOWN_LENGTH_MAX]}…"
 
 
 def _default(field: "dataclasses.Field[Any]") -> object:

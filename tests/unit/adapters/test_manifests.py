@@ -225,6 +225,13 @@ def test_items_of_a_list_are_refused_one_by_one(write: Write) -> None:
     assert found[2].startswith("all.json, document 1, item 3 (line 1): it holds no object")
 
 
+def test_a_refusal_stays_one_short_line(write: Write) -> None:
+    found = read(write(f'kind: "Po\\nd{"x" * 5000}"\n---\n{POD_HEAD}  labels: {{"a\\nb": 1}}\n'))
+    assert len(found) == 2
+    assert all("\n" not in line and len(line) < 800 for line in found)
+    assert "metadata.labels.'a\\nb': want text, found 1" in found[1]
+
+
 def test_broken_json_names_its_line(write: Write) -> None:
     (found,) = read(write('{"apiVersion": "v1",\n "kind": }', "a.json"))
     assert found == (
