@@ -89,7 +89,13 @@ class Refused:
 
 
 def refused(where: Where, what: str, hint: str) -> Refused:
-    return Refused(file=where.file, document=where.document, what=what, hint=hint, where=str(where))
+    """Return the refusal; what a file says of itself is cut to one line of sensible length."""
+    shown = " ".join(what.split())
+    if len(shown) > WHAT_LENGTH_MAX:
+        shown = f"{shown[:WHAT_LENGTH_MAX]}…"
+    return Refused(
+        file=where.file, document=where.document, what=shown, hint=hint, where=str(where)
+    )
 
 
 def read_manifests(files: Iterable[Path]) -> Iterator[Manifest | Refused]:
