@@ -30,11 +30,23 @@ from decklog.core.framework.events import (
     pod_update_events,
 )
 from decklog.core.nominator import Nominator
-from decklog.core.queued_pod import BACKOFF, FLUSH, SECOND_MS, Place, QueuedPod, Strategy, Timer
+from decklog.core.queued_pod import (
+    BACKOFF,
+    FLUSH,
+    SECOND_MS,
+    Place,
+    QueuedPod,
+    Strategy,
+    Timer,
+    backoff_expiry,
+)
 from decklog.objects.pod import Pod
 
 IN_FLIGHT_EVENTS_MAX: Final = 100_000
 """Events kept for pods that wait at Permit; beyond it such a pod is woken by anything."""
+
+FLUSH_EVERY_MS: Final = 30_000
+"""How often kube-scheduler flushes; only for gated pods does it matter here."""
 
 Gate = Callable[[Pod, str], str]
 """(pod, plugin that gated it last) → the plugin that keeps it out of the queue now; empty: none."""
@@ -80,6 +92,9 @@ class SchedulingQueue:
     """What is remembered of assumed pods, in case their assume is undone."""
     _events: list[_Recorded] = field(default_factory=list)
     _events_dropped: int = 0
+    _gated_overdue: dict[str, None] = field(default_factory=dict)
+    """Gated pods that a flush has found, in the order of their flush."""
+    _gated_flush_at_ms: int = 0
     _entries: int = 0
 
     # -- questions -----------------------------------------------------------------------------
@@ -280,7 +295,13 @@ class SchedulingQueue:
         return moved
 
     def due_timers(self) -> list[Timer]:
-        """Return what is due at `now_ms`: ends of back-off, and the flush of parked pods."""
+        """Take out and return what is due at `now_ms`: ends of back-off, flushes of parked pods."""
+        due = self.expired_backoffs() + self.expired_parkings()
+        if self._in_flight and self.now_ms >= self._gated_flush_at_ms and self._overdue_gated():
+            due.append(Timer(self.now_ms, FLUSH, ""))
+        return due
+
+    def expired_backoffs(self) -> list[Timer]:
         due: list[Timer] = []
         for heap, place in (
             (self._backoff, Place.BACKOFF),
@@ -289,29 +310,63 @@ class SchedulingQueue:
             while (head := self._head(heap, place)) and not self._is_backing_off(head):
                 due.append(Timer(self._backoff_expiry(head) + SECOND_MS, BACKOFF, head.pod.uid))
                 heapq.heappop(heap)
+        return due
+
+    def expired_parkings(self) -> list[Timer]:
+        due: list[Timer] = []
         while (
             head := self._head(self._parked, Place.UNSCHEDULABLE)
         ) and self.now_ms - head.timestamp_ms > self.flush_after_ms:
             deadline = head.timestamp_ms + self.flush_after_ms + 1
             due.append(Timer(deadline, FLUSH, head.pod.uid))
             heapq.heappop(self._parked)
+        if due and self._in_flight:
+            self._record(UNSCHEDULABLE_TIMEOUT, None, None)
         return due
+
+    def flush_gated(self) -> None:
+        """Flush gated pods that have waited too long: they stay, but pods in flight hear of it."""
+        self._gated_flush_at_ms = self.now_ms + FLUSH_EVERY_MS
+        if self._in_flight and self._overdue_gated():
+            self._record(UNSCHEDULABLE_TIMEOUT, None, None)
+
+    def _overdue_gated(self) -> bool:
+        for uid in list(self._gated_overdue):
+            queued = self.unschedulable_pods.get(uid)
+            if queued is not None and queued.gating_plugin and queued.flushed:
+                return True
+            del self._gated_overdue[uid]
+        return False
+
+    def in_flight(self) -> list[str]:
+        """Return what pods in flight have yet to see: `pod:<uid>` and labels, as it came."""
+        shown: list[str] = []
+        markers = list(self._in_flight.items())
+        for number in range(len(self._events) + 1):
+            place = self._events_dropped + number
+            shown.extend(f"pod:{uid}" for uid, one in markers if one.first_event == place)
+            if number < len(self._events):
+                shown.append(self._events[number].happening.label)
+        return shown
 
     def fire(self, timer: Timer) -> None:
         """Do what a timer of `due_timers` is for, unless its pod has moved on since."""
         queued = self._known.get(timer.uid)
-        if queued is None:
+        if not timer.uid:
+            self.flush_gated()
+        elif queued is None:
             return
-        if timer.kind == FLUSH:
+        elif timer.kind == FLUSH:
             if queued.place is Place.UNSCHEDULABLE:
                 self._flush(queued)
         elif queued.place in (Place.BACKOFF, Place.ERROR_BACKOFF):
             self._to_active(queued, BACKOFF_COMPLETE, gated=False)
 
     def _flush(self, queued: QueuedPod) -> None:
-        if queued.gating_plugin:
-            return  # Only what its gate listens to frees a gated pod.
         queued.flushed = True
+        if queued.gating_plugin:
+            self._gated_overdue[queued.pod.uid] = None
+            return  # Only what its gate listens to frees a gated pod.
         self._requeue(queued, Strategy.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT)
 
     # -- where a pod goes ----------------------------------------------------------------------
@@ -396,19 +451,10 @@ class SchedulingQueue:
 
     def _backoff_expiry(self, queued: QueuedPod) -> int:
         if queued.backoff_expiry_ms is None:
-            queued.backoff_expiry_ms = self._compute_expiry(queued)
+            queued.backoff_expiry_ms = backoff_expiry(
+                queued, initial_ms=self.initial_backoff_ms, max_ms=self.max_backoff_ms
+            )
         return queued.backoff_expiry_ms
-
-    def _compute_expiry(self, queued: QueuedPod) -> int:
-        count = queued.consecutive_errors or queued.unschedulable_count
-        if self.max_backoff_ms == 0 or count == 0:
-            return -SECOND_MS
-        shift = count - 1
-        if self.initial_backoff_ms > self.max_backoff_ms >> shift:
-            duration = self.max_backoff_ms
-        else:
-            duration = self.initial_backoff_ms << shift
-        return (queued.timestamp_ms + duration) // SECOND_MS * SECOND_MS
 
     def _is_backing_off(self, queued: QueuedPod) -> bool:
         return self._backoff_expiry(queued) >= self.now_ms // SECOND_MS * SECOND_MS

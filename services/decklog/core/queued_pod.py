@@ -56,3 +56,16 @@ class QueuedPod:
     @property
     def rejectors(self) -> tuple[str, ...]:
         return self.unschedulable_plugins + self.pending_plugins
+
+
+def backoff_expiry(queued: QueuedPod, *, initial_ms: int, max_ms: int) -> int:
+    """Return until when the pod backs off, in whole seconds; before all time if it does not.
+
+    Each failure doubles the time, up to the maximum; errors count by themselves.
+    """
+    count = queued.consecutive_errors or queued.unschedulable_count
+    if max_ms == 0 or count == 0:
+        return -SECOND_MS
+    shift = count - 1
+    duration = max_ms if initial_ms > max_ms >> shift else initial_ms << shift
+    return (queued.timestamp_ms + duration) // SECOND_MS * SECOND_MS
