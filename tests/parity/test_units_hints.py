@@ -41,7 +41,8 @@ REGISTERED: Final = registrations_of({"p": [Named(name) for name in DEFAULTS]})[
 
 
 def test_events_and_hints_are_kube_schedulers(golden_dir: Path) -> None:
-    count, skipped, wrong = 0, 0, []
+    count, skipped = 0, 0
+    wrong: list[str] = []
     with gzip.open(golden_dir / "units" / "hints.jsonl.gz", "rt", encoding="utf-8") as lines:
         for line in lines:
             case = json.loads(line)

@@ -165,8 +165,8 @@ class Run:
         }
         for key, want in op["changed"].items():
             yield from _compare_entry(key, by_key.get(key), want)
-        if "inFlight" in op and self.queue.in_flight() != op["inFlight"]:
-            yield f"in flight {self.queue.in_flight()}, not {op['inFlight']}"
+        if "inFlight" in op and self.queue.in_flight.shown() != op["inFlight"]:
+            yield f"in flight {self.queue.in_flight.shown()}, not {op['inFlight']}"
 
 
 def _compare_entry(key: str, queued: QueuedPod | None, want: Raw | None) -> Iterator[str]:

@@ -29,6 +29,7 @@ from decklog.core.framework.events import (
     Registration,
     pod_update_events,
 )
+from decklog.core.in_flight import InFlight
 from decklog.core.nominator import Nominator
 from decklog.core.queued_pod import (
     BACKOFF,
@@ -42,9 +43,6 @@ from decklog.core.queued_pod import (
 )
 from decklog.objects.pod import Pod
 
-IN_FLIGHT_EVENTS_MAX: Final = 100_000
-"""Events kept for pods that wait at Permit; beyond it such a pod is woken by anything."""
-
 FLUSH_EVERY_MS: Final = 30_000
 """How often kube-scheduler flushes; only for gated pods does it matter here."""
 
@@ -54,19 +52,6 @@ Gate = Callable[[Pod, str], str]
 
 BACKOFF_COMPLETE: Final = Happening("", 0, "BackoffComplete")
 SCHEDULE_ATTEMPT_FAILURE: Final = Happening("", 0, "ScheduleAttemptFailure")
-
-
-@dataclass(slots=True)
-class _InFlight:
-    queued: QueuedPod
-    first_event: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Recorded:
-    happening: Happening
-    old: Any
-    new: Any
 
 
 @dataclass(slots=True)
@@ -87,11 +72,9 @@ class SchedulingQueue:
     _error_backoff: list[tuple[int, int, str]] = field(default_factory=list)
     _parked: list[tuple[int, int, str]] = field(default_factory=list)
     """Heap of (timestamp, entry, uid) over unschedulable_pods, for the flush."""
-    _in_flight: dict[str, _InFlight] = field(default_factory=dict)
+    in_flight: InFlight = field(default_factory=InFlight)
     _assumed: dict[str, QueuedPod] = field(default_factory=dict)
     """What is remembered of assumed pods, in case their assume is undone."""
-    _events: list[_Recorded] = field(default_factory=list)
-    _events_dropped: int = 0
     _gated_overdue: dict[str, None] = field(default_factory=dict)
     """Gated pods that a flush has found, in the order of their flush."""
     _gated_flush_at_ms: int = 0
@@ -147,7 +130,7 @@ class SchedulingQueue:
             return
         if queued.place is Place.IN_FLIGHT:
             for happening in pod_update_events(old, new):
-                self._record(happening, old, new)
+                self.in_flight.record(happening, old, new)
             return
         queued.pod = new
         self.nominator.update(old, new)
@@ -182,7 +165,7 @@ class SchedulingQueue:
         if queued is None:
             return
         if queued.place is Place.IN_FLIGHT:
-            self._record(FORCE_ACTIVATE, None, queued.pod)
+            self.in_flight.record(FORCE_ACTIVATE, None, queued.pod)
         elif queued.place in (Place.UNSCHEDULABLE, Place.BACKOFF, Place.ERROR_BACKOFF):
             self._to_active(queued, FORCE_ACTIVATE, gated=queued.place is Place.UNSCHEDULABLE)
 
@@ -201,22 +184,22 @@ class SchedulingQueue:
         queued.attempts += 1
         if queued.initial_attempt_ms is None:
             queued.initial_attempt_ms = self.now_ms
-        self._in_flight[uid] = _InFlight(queued, self._events_dropped + len(self._events))
+        self.in_flight.begin(queued)
         return queued
 
     def done(self, uid: str) -> None:
         """The attempt is over and the pod is no longer ours to queue."""
         self._assumed.pop(uid, None)
-        if uid in self._in_flight:
+        if uid in self.in_flight:
             self._end_flight(uid)
             del self._known[uid]
 
     def assumed(self, uid: str) -> None:
         """The attempt placed the pod: it leaves the queue, but comes back if that is undone."""
-        flight = self._in_flight.get(uid)
-        if flight is not None:
+        queued = self.in_flight.get(uid)
+        if queued is not None:
             self.done(uid)
-            self._assumed[uid] = flight.queued
+            self._assumed[uid] = queued
 
     def add_unschedulable(
         self,
@@ -226,8 +209,7 @@ class SchedulingQueue:
         pending_plugins: Sequence[str],
     ) -> None:
         """Put a popped pod back after a failed attempt (AddUnschedulableIfNotPresent)."""
-        flight = self._in_flight.get(pod.uid)
-        queued = flight.queued if flight else self._assumed.pop(pod.uid, None)
+        queued = self.in_flight.get(pod.uid) or self._assumed.pop(pod.uid, None)
         if queued is None:
             if pod.uid in self._known:
                 return  # Queued already.
@@ -244,21 +226,22 @@ class SchedulingQueue:
         queued.timestamp_ms = self.now_ms
         queued.backoff_expiry_ms = None
         queued.flushed = False
-        strategy = self._strategy_after_failure(queued, flight)
-        if flight is not None:
+        strategy = self._strategy_after_failure(queued)
+        if pod.uid in self.in_flight:
             self._end_flight(pod.uid)
         self._park(queued)
         self._requeue(queued, strategy, SCHEDULE_ATTEMPT_FAILURE)
 
-    def _strategy_after_failure(self, queued: QueuedPod, flight: _InFlight | None) -> Strategy:
+    def _strategy_after_failure(self, queued: QueuedPod) -> Strategy:
         if not queued.rejectors:
             return Strategy.AFTER_BACKOFF
         found = Strategy.SKIP
-        if flight is None:
+        if queued.pod.uid not in self.in_flight:
             return found
-        if flight.first_event < self._events_dropped:
+        missed = self.in_flight.since(queued.pod.uid)
+        if missed is None:
             return Strategy.AFTER_BACKOFF
-        for event in self._events[flight.first_event - self._events_dropped :]:
+        for event in missed:
             strategy = self._worth_requeuing(queued, event.happening, event.old, event.new)
             if strategy is Strategy.IMMEDIATELY:
                 return strategy
@@ -290,23 +273,23 @@ class SchedulingQueue:
             if strategy is not Strategy.SKIP:
                 self._requeue(queued, strategy, happening)
                 moved += queued.place is not Place.UNSCHEDULABLE
-        if self._in_flight:
-            self._record(happening, old, new)
+        self.in_flight.record(happening, old, new)
         return moved
 
     def due_timers(self) -> list[Timer]:
         """Take out and return what is due at `now_ms`: ends of back-off, flushes of parked pods."""
         due = self.expired_backoffs() + self.expired_parkings()
-        if self._in_flight and self.now_ms >= self._gated_flush_at_ms and self._overdue_gated():
+        if self.in_flight and self.now_ms >= self._gated_flush_at_ms and self._overdue_gated():
             due.append(Timer(self.now_ms, FLUSH, ""))
         return due
 
     def expired_backoffs(self) -> list[Timer]:
         due: list[Timer] = []
-        for heap, place in (
+        heaps: tuple[tuple[list[Any], Place], ...] = (
             (self._backoff, Place.BACKOFF),
             (self._error_backoff, Place.ERROR_BACKOFF),
-        ):
+        )
+        for heap, place in heaps:
             while (head := self._head(heap, place)) and not self._is_backing_off(head):
                 due.append(Timer(self._backoff_expiry(head) + SECOND_MS, BACKOFF, head.pod.uid))
                 heapq.heappop(heap)
@@ -320,15 +303,15 @@ class SchedulingQueue:
             deadline = head.timestamp_ms + self.flush_after_ms + 1
             due.append(Timer(deadline, FLUSH, head.pod.uid))
             heapq.heappop(self._parked)
-        if due and self._in_flight:
-            self._record(UNSCHEDULABLE_TIMEOUT, None, None)
+        if due:
+            self.in_flight.record(UNSCHEDULABLE_TIMEOUT, None, None)
         return due
 
     def flush_gated(self) -> None:
         """Flush gated pods that have waited too long: they stay, but pods in flight hear of it."""
         self._gated_flush_at_ms = self.now_ms + FLUSH_EVERY_MS
-        if self._in_flight and self._overdue_gated():
-            self._record(UNSCHEDULABLE_TIMEOUT, None, None)
+        if self._overdue_gated():
+            self.in_flight.record(UNSCHEDULABLE_TIMEOUT, None, None)
 
     def _overdue_gated(self) -> bool:
         for uid in list(self._gated_overdue):
@@ -337,17 +320,6 @@ class SchedulingQueue:
                 return True
             del self._gated_overdue[uid]
         return False
-
-    def in_flight(self) -> list[str]:
-        """Return what pods in flight have yet to see: `pod:<uid>` and labels, as it came."""
-        shown: list[str] = []
-        markers = list(self._in_flight.items())
-        for number in range(len(self._events) + 1):
-            place = self._events_dropped + number
-            shown.extend(f"pod:{uid}" for uid, one in markers if one.first_event == place)
-            if number < len(self._events):
-                shown.append(self._events[number].happening.label)
-        return shown
 
     def fire(self, timer: Timer) -> None:
         """Do what a timer of `due_timers` is for, unless its pod has moved on since."""
@@ -501,20 +473,8 @@ class SchedulingQueue:
             for registration in self.registrations.get(queued.pod.scheduler_name, ())
         )
 
-    def _record(self, happening: Happening, old: Any, new: Any) -> None:
-        if len(self._events) >= IN_FLIGHT_EVENTS_MAX:
-            self._events_dropped += len(self._events)
-            self._events.clear()
-        self._events.append(_Recorded(happening, old, new))
-
     def _end_flight(self, uid: str) -> None:
-        """Forget the marker, and the events that no other pod in flight has yet to see."""
-        flight = self._in_flight.pop(uid)
-        flight.queued.place = None
-        first = next(
-            (other.first_event for other in self._in_flight.values()),
-            self._events_dropped + len(self._events),
-        )
-        if first > self._events_dropped:
-            del self._events[: first - self._events_dropped]
-            self._events_dropped = first
+        queued = self.in_flight.get(uid)
+        if queued is not None:
+            queued.place = None
+            self.in_flight.end(uid)
