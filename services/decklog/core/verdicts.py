@@ -32,6 +32,8 @@ from decklog.objects.pod import Pod
 
 ALL_FROM: Final = 4
 """If more than one row in so many was touched, all rows are asked about: that is quicker."""
+FEW_ROWS: Final = 16
+"""Up to so many touched rows are looked at one by one, in plain integers: that is quicker, too."""
 CLASSES_MAX: Final = 1_024
 """Classes kept at most: workloads have some hundred shapes at a time."""
 BYTES_MAX: Final = 256 * 1024 * 1024
@@ -88,10 +90,13 @@ class ClassVerdicts:
             self._choose_filters()
         if static is None or touched is None or self._are_many(touched):
             self._ask_all(pod, static=static is None or bool(static))
-        elif static or len(touched) > 1:
-            self._ask_rows(pod, np.unique(np.array(touched)), static=bool(static))
-        else:
-            self._ask_row(pod, touched[0])
+            return
+        rows = dict.fromkeys(touched)
+        if static or len(rows) > FEW_ROWS:
+            self._ask_rows(pod, np.array(list(rows), dtype=np.intp), static=bool(static))
+            return
+        for row in rows:
+            self._ask_row(pod, row)
 
     def note_pre_filter(self) -> None:
         """Take note if PreFilter of the kept plugins only ever says Success or Skip."""
