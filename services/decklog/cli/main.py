@@ -10,7 +10,20 @@ import typer
 
 from decklog.bootstrap.exit_codes import INTERRUPTED, USAGE
 from decklog.bootstrap.run import guarded
-from decklog.cli import demo, doctor, imports, migrate, run, sim, topics, verify, version, why
+from decklog.cli import (
+    audit,
+    demo,
+    doctor,
+    imports,
+    migrate,
+    replay,
+    run,
+    sim,
+    topics,
+    verify,
+    version,
+    why,
+)
 
 app = typer.Typer(
     name="decklog",
@@ -31,6 +44,8 @@ app.add_typer(migrate.app, name="migrate")
 app.add_typer(topics.app, name="topics")
 # History: one line for each command of the read side.
 app.command("why")(why.why)
+app.add_typer(audit.app, name="audit")
+app.command("replay")(replay.replay)
 app.command("verify")(verify.verify)
 
 

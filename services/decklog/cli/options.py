@@ -12,6 +12,12 @@ class Output(StrEnum):
     JSON = "json"
 
 
+class WideOutput(StrEnum):
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+
+
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How the answer is printed.")]
 ConfigOption = Annotated[
     Path | None,

@@ -1,5 +1,6 @@
 """A state as plain data: nodes with what is allocated on them, pods, and the queue."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -26,6 +27,11 @@ def cluster(state: SchedulerState) -> dict[str, Any]:
             if standings[pod.uid].stage in _WAITS
         ],
     }
+
+
+def stages(state: SchedulerState) -> Counter[str]:
+    """Count the pods by where they stand."""
+    return Counter(standing(state, pod).stage.value for pod in state.store.objects("Pod").values())
 
 
 def _nodes(state: SchedulerState) -> Iterator[dict[str, Any]]:

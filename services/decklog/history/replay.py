@@ -133,7 +133,7 @@ def stats(found: Replayed) -> dict[str, Any]:
         "seconds": round(found.seconds, 3),
         "eventsPerSecond": round(found.events_per_second),
         "stateDigest": found.digests.state,
-        "nodes": state.cache.columns.node_count,
+        "nodes": len(state.store.objects("Node")),
         "pods": len(state.store.objects("Pod")),
         "queued": len(state.queue),
         "openAssumes": len(state.open_assumes),
