@@ -19,7 +19,7 @@ from decklog.bootstrap.noted import Note, noted
 from decklog.bootstrap.operations import Health
 from decklog.bootstrap.outcome import Outcome, Proof, fates, prove
 from decklog.bootstrap.plan import Begun, Plan, Progress, Spectator
-from decklog.bootstrap.services import Parts, instance_name, make_service, scheduler_config
+from decklog.bootstrap.services import EMBEDDED, Parts, make_service, scheduler_config
 from decklog.bootstrap.serving import operations
 from decklog.bootstrap.settings import Settings
 from decklog.bootstrap.stopping import Stop
@@ -33,6 +33,8 @@ from decklog.watcher.service import WatcherService
 
 PROGRESS_MS: Final = 200
 """How often somebody who looks on is told."""
+PATIENCE_MS: Final = 2_000
+"""What the auditor gets to catch up when somebody stops the demo."""
 
 
 def run_embedded(plan: Plan, settings: Settings, spectator: Spectator) -> Outcome:
@@ -56,7 +58,7 @@ def run_embedded(plan: Plan, settings: Settings, spectator: Spectator) -> Outcom
         spectator.begun(_begun(plan, settings, world))
         ship.sail(stop, spectator)
         if not plan.verifies:
-            ship.wait_for_the_auditor(stop)
+            ship.wait_for_the_auditor(PATIENCE_MS if stop() else None)
         ship.moor()
         return ship.outcome(plan)
 
@@ -98,7 +100,7 @@ class _Ship:
     def __post_init__(self) -> None:
         parts = Parts(
             cluster=self.settings.cluster,
-            instance=instance_name(self.settings),
+            instance=self.settings.instance or EMBEDDED,
             config=scheduler_config(self.settings.scheduler),
             storage=self.storage,
             clock=self.clock,
@@ -120,8 +122,13 @@ class _Ship:
             if not self._turn(spectator) and self._is_at_rest():
                 break
 
-    def wait_for_the_auditor(self, stop: Callable[[], bool]) -> None:
-        while not stop() and not self._is_audited():
+    def wait_for_the_auditor(self, patience_ms: int | None) -> None:
+        """Let the auditor catch up; somebody who wants to stop waits only so long."""
+        started_ms = self.clock.monotonic_ms()
+        while not self._is_audited():
+            waited_ms = self.clock.monotonic_ms() - started_ms
+            if patience_ms is not None and waited_ms > patience_ms:
+                return
             if not self._idle.step(self.clock):
                 self.clock.sleep(IDLE_DELAY)
 

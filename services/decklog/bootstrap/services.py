@@ -29,6 +29,7 @@ NEEDS: Final = {
 }
 """What a service can't work without: the checks of its readiness."""
 _log = structlog.get_logger()
+EMBEDDED: Final = "embedded"
 PATIENCE: Final = timedelta(milliseconds=20)
 """How long a service that has its process for itself waits for the log."""
 
@@ -72,8 +73,11 @@ def make_service(name: str, parts: Parts) -> Service:
 def instance_name(settings: Settings) -> str:
     """Return what tells this process from all others that run now.
 
-    A name that is set survives a restart, and what its holder had claimed is its own again.
+    A name that is set survives a restart, and what its holder had claimed is its own again. On an
+    embedded store one is enough: the lock sees to it that nobody else writes there.
     """
+    if settings.is_embedded:
+        return settings.instance or EMBEDDED
     return settings.instance or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
 
 

@@ -99,16 +99,17 @@ class Arrivals:
 def make_world(story: Story, clock: Clock, *, version: int = 0) -> World:
     """Make the cluster and create what is there before the pods.
 
-    `version` is where resourceVersions go on, if an earlier cluster of that name had some.
+    `version` is where resourceVersions go on, if an earlier cluster of that name had some. Then
+    no object of it lives on: all get uids of their own.
     """
-    cluster = SimulatedCluster(clock, seed=story.seed)
+    cluster = SimulatedCluster(clock, seed=story.seed + version)
     if version:
         cluster.store.version = version
         cluster.restart()
     workload = Workload(seed=story.seed, node_count=story.node_count)
     refused: list[str] = []
     if story.objects is not None:
-        refused = _load(cluster, story.objects)
+        refused = _load(cluster, story.objects, with_uids=not version)
     else:
         for raw in workload.foundation():
             cluster.create(raw["kind"], raw)
@@ -138,8 +139,15 @@ def _arrivals(cluster: SimulatedCluster, workload: Workload, story: Story) -> Ar
     return Arrivals(cluster, pods, rate=story.rate)
 
 
-def _load(cluster: SimulatedCluster, objects: Sequence[RawObject]) -> list[str]:
+def _load(cluster: SimulatedCluster, objects: Sequence[RawObject], *, with_uids: bool) -> list[str]:
     """Load what the input has, referred-to things first, and the pods in its order."""
+    if not with_uids:
+        objects = [_without_uid(raw) for raw in objects]
     pods = [raw for raw in objects if raw.get("kind") == "Pod"]
     others = [raw for raw in objects if raw.get("kind") != "Pod"]
     return cluster.load([*others, *pods])
+
+
+def _without_uid(raw: RawObject) -> RawObject:
+    metadata = {name: value for name, value in raw["metadata"].items() if name != "uid"}
+    return {**raw, "metadata": metadata}

@@ -38,15 +38,21 @@ def demo(
         bool,
         typer.Option("--spawn", help="Each service a process, over Kafka and PostgreSQL."),
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", help="Makes nodes, pods and ties.")] = 42,
-    nodes: Annotated[int, typer.Option("--nodes", min=0, help="Nodes of the story.")] = 48,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="Makes nodes, pods and ties.")
+    ] = 42,
+    nodes: Annotated[
+        int, typer.Option("--nodes", metavar="N", min=0, help="Nodes of the story.")
+    ] = 48,
     pods: Annotated[
         int | None,
-        typer.Option("--pods", min=0, help="Pods of the story. Without: no end, until ^C."),
+        typer.Option(
+            "--pods", metavar="N", min=0, help="Pods of the story. Without: no end, until ^C."
+        ),
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option("--rate", min=0, help="New pods a second. 0: all at once."),
+        typer.Option("--rate", metavar="N", min=0, help="New pods a second. 0: all at once."),
     ] = None,
     config: ConfigOption = None,
     output: OutputOption = Output.TABLE,

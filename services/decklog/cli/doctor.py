@@ -15,9 +15,12 @@ def doctor(
         str,
         typer.Option("--probe", metavar="NAME", help="livez, readyz or startupz, or readyz/CHECK."),
     ],
-    host: Annotated[str, typer.Option("--host", help="Where the service runs.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option("--host", metavar="HOST", help="Where the service runs.")
+    ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", envvar=_PORT_VARIABLE, help="Its operations port.")
+        int,
+        typer.Option("--port", metavar="PORT", envvar=_PORT_VARIABLE, help="Its operations port."),
     ] = 9400,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing; the exit code says it.")

@@ -25,14 +25,18 @@ def serve(
     listen: Annotated[
         str, typer.Option("--listen", metavar="HOST:PORT", help="Where to listen. Port 0: any.")
     ] = "127.0.0.1:8080",
-    seed: Annotated[int, typer.Option("--seed", help="Makes nodes and pods.")] = 42,
-    nodes: Annotated[int, typer.Option("--nodes", min=0, help="Nodes of the cluster.")] = 48,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Makes nodes and pods.")] = 42,
+    nodes: Annotated[
+        int, typer.Option("--nodes", metavar="N", min=0, help="Nodes of the cluster.")
+    ] = 48,
     pods: Annotated[
         int | None,
-        typer.Option("--pods", min=0, help="Pods, which then run for ever. Without: no end."),
+        typer.Option(
+            "--pods", metavar="N", min=0, help="Pods, which then run for ever. Without: no end."
+        ),
     ] = None,
     rate: Annotated[
-        float, typer.Option("--rate", min=0, help="New pods a second. 0: all at once.")
+        float, typer.Option("--rate", metavar="N", min=0, help="New pods a second. 0: all at once.")
     ] = 5.0,
     manifests: Annotated[
         list[Path] | None,
