@@ -38,6 +38,10 @@ IDLE_TIMEOUT_MS: Final = 5_000
 NETWORK_TIMEOUT_MS: Final = 15_000
 """A connection whose peer no longer acknowledges is lost after this time, not after minutes."""
 POOL_SIZE: Final = 5
+CHECKPOINT_PAGES: Final = 4_000
+"""16 MB of WAL. Uids hit pages at random, and a page that many ticks hit is then moved once."""
+CACHE_KIB: Final = 16_384
+"""The indexes of the pods of a day; the default, 2 MB, is too small for 20,000 decisions."""
 SQLITE_MINIMUM: Final = (3, 35)
 """The first that has RETURNING."""
 
@@ -247,7 +251,7 @@ def _open_sqlite(url: str, access: Access, *, durable: bool, clock: Clock | None
         creator=lambda: _connect_sqlite(path, access, durable=durable, clock=clock),
         poolclass=QueuePool,
         pool_size=1 if access is Access.HEART else POOL_SIZE,
-        pool_reset_on_return="rollback",
+        pool_use_lifo=True,  # The connection that was used last has the warmest cache.
         hide_parameters=True,
     )
     event.listen(engine, "begin", _begin)
@@ -269,6 +273,8 @@ def _connect_sqlite(
     )
     if access is not Access.READER:
         connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     # A beat need not survive a power cut, so it never waits for the disk.
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable and not heart else 'OFF'}")
     if clock is not None:
