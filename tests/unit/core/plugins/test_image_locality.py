@@ -58,3 +58,8 @@ def test_init_containers_and_image_volumes_count_too() -> None:
 )
 def test_an_image_without_a_tag_is_the_latest(image: str, want: str) -> None:
     assert with_tag(image) == want
+
+
+def test_a_pod_without_containers_scores_nothing() -> None:
+    pod = make_pod(containers=(), volumes=(Volume(name="v", image="v:1"),))
+    assert scored(ImageLocality(), pod, [having("a", v=500)]) == [0]

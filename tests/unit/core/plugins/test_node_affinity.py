@@ -42,6 +42,11 @@ def term(*requirements: tuple[str, str, tuple[str, ...]], names: Any = ()) -> No
     )
 
 
+def with_field(key: str, value: str) -> NodeSelectorTerm:
+    requirement = NodeSelectorRequirement(key=key, operator="In", values=(value,))
+    return NodeSelectorTerm(match_fields=(requirement,))
+
+
 def requiring(*terms: NodeSelectorTerm, **fields: Any) -> Pod:
     node = PodNodeAffinity(required=NodeSelector(terms=terms))
     return make_pod(affinity=Affinity(node=node), **fields)
@@ -71,6 +76,8 @@ SSD = term(("disk", "In", ("ssd",)))
         pytest.param(requiring(term(("tier", "Lt", ("5",)))), "a", id="Lt"),
         pytest.param(requiring(term(names=[("In", ("c",))])), "c", id="by name"),
         pytest.param(requiring(term(names=[("NotIn", ("c",))])), "ab", id="not by name"),
+        pytest.param(requiring(with_field("metadata.uid", "x")), "", id="another field is empty"),
+        pytest.param(requiring(with_field("metadata.uid", "")), "abc", id="and equals nothing"),
         pytest.param(
             requiring(term(("disk", "Exists", ()), ("tier", "Gt", ("5",)))),
             "b",

@@ -76,3 +76,8 @@ def test_pre_score_skips_best_effort_pods(pod: Pod, want: object) -> None:
     columns = make_columns([make_node()])
     plugin = NodeResourcesBalancedAllocation()
     assert plugin.pre_score(CycleState(), pod, columns, columns.present) == want
+
+
+def test_one_resource_is_always_even() -> None:
+    plugin = NodeResourcesBalancedAllocation(resources=(("cpu", 1),))
+    assert scored(plugin, make_pod(milli_cpu=500), [make_node()]) == [75]

@@ -149,3 +149,18 @@ def test_ratio_leaves_out_resources_that_score_nothing() -> None:
     )
     nodes = [make_node("node", more={"a.b/foo": "800", "a.b/bar": "4"})]
     assert scored(plugin, make_pod(more={"a.b/foo": "1", "a.b/bar": "2"}), nodes) == [50]
+
+
+def test_score_of_resources_that_nobody_has_is_0() -> None:
+    resources = [{"name": "a.b/none", "weight": 1}]
+    strategy = make_strategy({"type": "LeastAllocated", "resources": resources})
+    assert scored(NodeResourcesFit(strategy=strategy), make_pod(), [NODE]) == [0]
+
+
+def test_ephemeral_storage_counts_exactly_in_scores() -> None:
+    resources = [{"name": "ephemeral-storage", "weight": 1}, {"name": "cpu", "weight": 1}]
+    strategy = make_strategy({"type": "MostAllocated", "resources": resources})
+    nodes = [make_node("node", milli_cpu=1000, more={"ephemeral-storage": "10"})]
+    placed = [make_pod("placed", more={"ephemeral-storage": "2"}, node_name="node")]
+    pod = make_pod(milli_cpu=200, more={"ephemeral-storage": "3"})
+    assert scored(NodeResourcesFit(strategy=strategy), pod, nodes, placed) == [40]
