@@ -87,6 +87,11 @@ class NodeTable:
         self._allocate(CAPACITY_FIRST)
         self._show()
 
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Show the columns of the copy: what was copied are views of nothing."""
+        self.__dict__.update(state)
+        self._show()
+
     # -- what plugins read ---------------------------------------------------------------------
 
     def __len__(self) -> int:

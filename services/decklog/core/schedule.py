@@ -20,7 +20,7 @@ from decklog.core.outcome import SCHEDULER_ERROR, Failed, Outcome, Placed
 from decklog.core.plan import Plan
 from decklog.core.scoring import Scored
 from decklog.core.verdicts import VerdictCache
-from decklog.events.facts import PodRef, Rejection
+from decklog.events.facts import PodAssumed, PodRef, PodUnschedulable, PodWaiting, Rejection
 from decklog.objects.pod import Pod
 
 __all__ = ["CycleResult", "Engine", "Failed", "Outcome", "Placed"]
@@ -41,6 +41,8 @@ class Engine:
     start_index: int = 0
     """Where the next search starts in the list of nodes: only matters if nodes are sampled."""
     verdicts: VerdictCache = field(init=False)
+    _has_looked: bool = False
+    """Whether a cycle began whose decision was not followed yet."""
     _plans: dict[str, Plan] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -60,6 +62,7 @@ class Engine:
 
     def decide(self, pod: Pod, *, attempt: int) -> CycleResult:
         """Return where the pod goes, or what PostFilter says."""
+        self._has_looked = True
         return self._cycle(pod, attempt).run()
 
     def scores(self, result: CycleResult, rows: Rows) -> Scored:
@@ -69,8 +72,6 @@ class Engine:
     def attempt(self, pod: Pod, *, attempt: int, ask: Ask | None = None) -> Outcome:
         """Decide, and assume the pod where it goes."""
         result = self.decide(pod, attempt=attempt)
-        if result.found is not None:
-            self.start_index = result.found.start_index
         if result.node is None:
             return _failed(result)
         if self.cache.node_of(pod.uid) is not None:
@@ -120,7 +121,29 @@ class Engine:
             pending_plugins=pending,
         )
 
-    # -- what was decided before ---------------------------------------------------------------
+    # -- what was decided, here or elsewhere ---------------------------------------------------
+
+    def follow(self, decision: PodAssumed | PodWaiting | PodUnschedulable, pod: Pod) -> None:
+        """Be in the state in which a cycle with this decision leaves an engine.
+
+        To be called once for each cycle's decision, before it is applied to the cache, whether it
+        was decided here or is read from the ledger: what cycles carry on (the snapshot's list, the
+        numbers of nodes that have an image, the start index) then is the same in every process.
+        A cycle that ended in an error, or at Reserve or Permit, does not move the start index
+        (upstream's does): nothing records how far it looked.
+        """
+        if not self._has_looked:
+            self.cache.update_snapshot()
+        self._has_looked = False
+        count = self.cache.columns.node_count
+        if isinstance(decision, PodUnschedulable):
+            looked_at = decision.node_count - decision.absent_count
+            is_search = decision.node_count == count and not decision.error
+        else:
+            looked_at = decision.evaluated_count
+            is_search = decision.node != pod.nominated_node_name
+        if is_search and count:
+            self.start_index = (self.start_index + looked_at) % count
 
     def assume(self, pod: Pod, node: str, plan: Mapping[str, Any]) -> None:
         """Take over a placement that was decided and recorded."""

@@ -21,11 +21,13 @@ def make_pod(
     cpu: str = "100m",
     memory: str = "500Mi",
     host_port: int = 0,
+    image: str = "",
     **fields: Any,
 ) -> Pod:
     """Return a pod of one container; `on` is the node that it is bound to."""
     ports = (ContainerPort(host_port=host_port),) if host_port else ()
-    container = Container(name="c", requests={"cpu": cpu, "memory": memory}, ports=ports)
+    requests = {"cpu": cpu, "memory": memory}
+    container = Container(name="c", image=image, requests=requests, ports=ports)
     known = {"uid": f"uid-{name}", "namespace": "default", "name": name, "node_name": on}
     return Pod(**known | {"containers": (container,)} | fields)
 

@@ -1,5 +1,7 @@
 """Pods' and nodes' states, and the list of nodes. What upstream recorded is in tests/parity."""
 
+import pickle
+
 import pytest
 
 from decklog.core.cache import Cache
@@ -138,6 +140,17 @@ def test_a_node_that_went_and_came_back_between_cycles_keeps_its_place() -> None
     cache.update_snapshot()
     assert _listed(cache) == ["a", "b", "c"]
     assert cache.columns.node_count == 3
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    cache = make_cache([make_node("a")], [make_pod("p", on="a")])
+    other = pickle.loads(pickle.dumps(cache))
+    other.add_pod(make_pod("q", on="a"))
+    other.add_node(make_node("b"))
+    other.update_snapshot()
+    assert other.columns.requested[0].tolist() == [200, 0]
+    assert cache.columns.requested[0].tolist() == [100]
+    assert (cache.columns.node_count, other.columns.node_count) == (1, 2)
 
 
 def _listed(cache: Cache) -> list[str]:

@@ -22,7 +22,8 @@ from decklog.core.framework.status import (
 from decklog.core.nominator import Nominator
 from decklog.core.plan import feasible_nodes_to_find
 from decklog.core.schedule import Engine, Failed, Outcome, Placed
-from decklog.events.facts import PodRef, Rejection
+from decklog.events.facts import PodAssumed, PodRef, PodUnschedulable, Rejection
+from decklog.objects.node import ContainerImage
 from decklog.objects.pod import Pod
 from tests.unit.core.columns_builders import make_cache, make_node, make_pod
 from tests.unit.core.small_plugins import Answer, Book, Cordon, Crowd, Pick, Rank, Room
@@ -33,6 +34,7 @@ POINTS = {
     "preScore": ("Rank",),
     "score": ("Room", "Rank"),
 }
+REF = PodRef(uid="uid-p", namespace="default", name="p")
 NODES = [make_node(name) for name in ("a", "b", "c")]
 
 
@@ -296,10 +298,71 @@ def test_sampling_stops_when_enough_is_found_and_goes_on_from_there() -> None:
     engine = make_engine(make_cache(nodes), percentage=5)
     got = placed(attempt(engine))
     assert (got.feasible_count, got.evaluated_count) == (100, 200)
+    engine.follow(assumed("p", got), make_pod("p"))
     assert engine.start_index == 200
     again = placed(attempt(engine, make_pod("q")))
     assert (again.feasible_count, again.evaluated_count) == (100, 200)
+    engine.follow(assumed("q", again), make_pod("q"))
     assert engine.start_index == 100
+
+
+def assumed(name: str, got: Placed) -> PodAssumed:
+    return PodAssumed(
+        pod=PodRef(uid=f"uid-{name}", namespace="default", name=name),
+        node=got.node,
+        feasible_count=got.feasible_count,
+        evaluated_count=got.evaluated_count,
+    )
+
+
+@pytest.mark.parametrize(
+    ("decision", "nominated", "want"),
+    [
+        pytest.param(PodUnschedulable(pod=REF, node_count=3), "", 2, id="all nodes were looked at"),
+        pytest.param(
+            PodUnschedulable(pod=REF, node_count=3, absent_count=2), "", 0, id="only one was"
+        ),
+        pytest.param(PodUnschedulable(pod=REF, node_count=3, error="boom"), "", 2, id="error"),
+        pytest.param(PodUnschedulable(pod=REF, node_count=1), "", 2, id="rejected at Reserve"),
+        pytest.param(
+            PodAssumed(pod=REF, node="a", feasible_count=1, evaluated_count=2), "", 1, id="placed"
+        ),
+        pytest.param(
+            PodAssumed(pod=REF, node="a", feasible_count=1, evaluated_count=1),
+            "a",
+            2,
+            id="placed on the nominated node",
+        ),
+    ],
+)
+def test_following_a_decision_moves_the_start_index(
+    decision: PodAssumed | PodUnschedulable, nominated: str, want: int
+) -> None:
+    engine = make_engine(make_cache(NODES))
+    engine.start_index = 2
+    engine.follow(decision, make_pod("p", nominated_node_name=nominated))
+    assert engine.start_index == want
+
+
+def test_following_decisions_leaves_the_same_numbers_behind_as_deciding_them() -> None:
+    image = ContainerImage(names=("web:1",), size_bytes=100)
+    counts = []
+    for is_leader in (True, False):
+        cache = make_cache([make_node("a", images=(image,))])
+        engine = make_engine(cache)
+        for number in range(2):
+            pod = make_pod(f"p{number}")
+            got = placed(attempt(engine, pod)) if is_leader else None
+            node = "a" if got is None else got.node
+            decision = PodAssumed(pod=REF, node=node, feasible_count=1, evaluated_count=1)
+            engine.follow(decision, pod)
+            if not is_leader:
+                engine.assume(pod, node, {})
+            cache.add_node(make_node(f"b{number}", unschedulable=True, images=(image,)))
+        state = cache.columns.image_state("web:1")
+        assert state is not None
+        counts.append(state[1].tolist())
+    assert counts[0] == counts[1]
 
 
 def test_without_scores_the_first_node_that_fits_is_enough() -> None:
