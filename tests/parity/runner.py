@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from decklog.core.framework.status import CODE_NAMES
 from decklog.core.schedule import Failed
 from decklog.objects.pod import Pod
 from tests.parity.compare import Answer, Difference, Step
 from tests.parity.world import World, load
+
+CASES: Final = "cases.jsonl.gz"
+"""Situations that people met, beside the generated ones."""
 
 
 @dataclass(slots=True)
@@ -40,7 +43,9 @@ class Report:
 
 def themes(folder: Path) -> list[Path]:
     """Return the files of scenarios in a folder of recorded answers."""
-    return sorted((folder / "decisions").glob("*.jsonl.gz"))
+    found = sorted((folder / "decisions").glob("*.jsonl.gz"))
+    cases = folder / CASES
+    return [*found, cases] if cases.exists() else found
 
 
 def run_theme(path: Path) -> Report:

@@ -1,7 +1,7 @@
 """Writes the copy of the recorded decisions that the project carries.
 
-`python -m tests.parity.sample DIR`: themes that must pass whole are taken whole, of the others a
-few scenarios, evenly spread, since nothing needs more of them before their plugins are there.
+`python -m tests.parity.sample DIR`: themes that must pass whole, and the cases, are taken whole; of
+the others a few scenarios, evenly spread: nothing needs more before their plugins are there.
 """
 
 import gzip
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.parity.conftest import CARRIED
-from tests.parity.runner import themes
+from tests.parity.runner import CASES, themes
 from tests.parity.test_decisions import WHOLE
 
 SAMPLE_BYTES_MAX: Final = 60_000
@@ -19,13 +19,13 @@ SAMPLE_BYTES_MAX: Final = 60_000
 
 
 def main(folder: Path) -> None:
-    target = CARRIED / "decisions"
-    target.mkdir(parents=True, exist_ok=True)
     for path in themes(folder):
-        if path.name.removesuffix(".jsonl.gz") in WHOLE:
-            shutil.copyfile(path, target / path.name)
+        target = CARRIED / path.relative_to(folder)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.name.removesuffix(".jsonl.gz") in WHOLE or path.name == CASES:
+            shutil.copyfile(path, target)
         else:
-            (target / path.name).write_bytes(sampled(gzip.decompress(path.read_bytes())))
+            target.write_bytes(sampled(gzip.decompress(path.read_bytes())))
 
 
 def sampled(lines: bytes) -> bytes:

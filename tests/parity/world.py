@@ -11,6 +11,7 @@ from decklog.core.nominator import Nominator
 from decklog.core.plugins.default_preemption import may_preempt
 from decklog.core.plugins.dynamic_resources import claims_resources
 from decklog.core.plugins.registry import build_profiles, missing_plugins
+from decklog.core.rules import V1_36
 from decklog.core.schedule import Engine
 from decklog.objects.kinds import KIND_BY_NAME
 from decklog.objects.node import Node
@@ -19,6 +20,7 @@ from decklog.objects.reduce import reduce_object
 
 NOW: Final = "9999-01-01T00:00:00Z"
 """Stands for a start time that is missing: later than any in the files."""
+NUMERIC_TOLERATIONS: Final = "TaintTolerationComparisonOperators"
 NOMINATED_PODS: Final = "nominated pods"
 DISRUPTED: Final = PodCondition(
     type="DisruptionTarget", status="True", reason="PreemptionByScheduler"
@@ -95,7 +97,9 @@ def _as_placed(pods: list[Pod]) -> Iterator[Pod]:
 
 def load(scenario: Mapping[str, Any]) -> World:
     """Return the cluster before the first step."""
-    config = resolve(scenario["config"] or {"percentageOfNodesToScore": 100})
+    gates = scenario.get("featureGates", {})
+    parity = replace(V1_36, numeric_tolerations=gates.get(NUMERIC_TOLERATIONS, False))
+    config = resolve(scenario["config"] or {"percentageOfNodesToScore": 100}, parity=parity)
     profiles = build_profiles(config)
     cache, nominator = Cache(), Nominator()
     world = World(profiles, Engine(config, cache, profiles, nominator), cache, nominator)
