@@ -78,6 +78,8 @@ class SchedulingQueue:
     _gated_overdue: dict[str, None] = field(default_factory=dict)
     """Gated pods that a flush has found, in the order of their flush."""
     _gated_flush_at_ms: int = 0
+    _listening: dict[Happening, frozenset[str]] = field(default_factory=dict)
+    """What `_listeners` has said of the kinds of events that came so far."""
     _entries: int = 0
 
     # -- questions -----------------------------------------------------------------------------
@@ -261,10 +263,14 @@ class SchedulingQueue:
         pre_check: Callable[[Pod], bool] | None = None,
     ) -> int:
         """Wake the parked pods that the event may help; return how many left their place."""
-        if not happening.is_wildcard and not self._anyone_registered(happening):
+        listeners = self._listeners(happening)
+        if not happening.is_wildcard and not listeners:
             return 0
         moved = 0
         for queued in list(self.unschedulable_pods.values()):
+            rejectors = queued.rejectors
+            if rejectors and listeners.isdisjoint(rejectors) and not happening.is_wildcard:
+                continue  # Of ten thousand parked pods most are asked no more than this.
             if pre_check is not None and not pre_check(queued.pod):
                 continue
             if queued.gating_plugin and not self._gate_listens(queued, happening):
@@ -458,12 +464,17 @@ class SchedulingQueue:
                 break
         return found
 
-    def _anyone_registered(self, happening: Happening) -> bool:
-        return any(
-            registration.matches(happening)
-            for registered in self.registrations.values()
-            for registration in registered
-        )
+    def _listeners(self, happening: Happening) -> frozenset[str]:
+        """Return the plugins that registered something that the event matches."""
+        found = self._listening.get(happening)
+        if found is None:
+            found = self._listening[happening] = frozenset(
+                registration.plugin
+                for registered in self.registrations.values()
+                for registration in registered
+                if registration.matches(happening)
+            )
+        return found
 
     def _gate_listens(self, queued: QueuedPod, happening: Happening) -> bool:
         if happening.is_wildcard:
