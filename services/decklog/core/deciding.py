@@ -233,8 +233,15 @@ class Decider:
             state.queue.assumed(uid)
         state.nominator.delete(uid)
         state.failures.pop(uid, None)
+        counted = state.cache.pod(uid)
+        assert counted is not None
         state.open_assumes[uid] = OpenAssume(
-            seq=seq, pod=decision.pod, node=decision.node, plan=decision.plan, waiting=waiting
+            seq=seq,
+            pod=decision.pod,
+            node=decision.node,
+            plan=decision.plan,
+            counted=counted,
+            waiting=waiting,
         )
 
     def _allow(self, seq: int, decision: PodAssumed) -> None:
@@ -298,16 +305,15 @@ class Decider:
         del state.open_assumes[uid]
         state.ending.discard(assume.seq)
         state.engine.unreserve(assume.pod, assume.node, assume.plan)
-        assumed = state.cache.pod(uid)
         if state.cache.is_assumed(uid):
             state.cache.forget_pod(uid)
         if decision.reason in _REJECTED_AT_PERMIT:
             self._put_back(uid, unschedulable=(_first_timed_out(assume),))
             state.queue.move_all(
-                ASSIGNED_POD_DELETE, assumed, None, lambda waiting: waiting.uid != uid
+                ASSIGNED_POD_DELETE, assume.counted, None, lambda waiting: waiting.uid != uid
             )
             return
-        state.queue.move_all(ASSIGNED_POD_DELETE, assumed, None)
+        state.queue.move_all(ASSIGNED_POD_DELETE, assume.counted, None)
         self._put_back(uid)
 
 

@@ -75,6 +75,8 @@ class OpenAssume:
     pod: PodRef
     node: str
     plan: Mapping[str, Any]
+    counted: Pod
+    """As it is counted on the node."""
     waiting: dict[str, int] = field(default_factory=dict)
     """Permit plugin → deadline (ms); empty once the bind is asked for."""
 
@@ -219,8 +221,13 @@ class SchedulerState:
 
     def _object_deleted(self, fact: ObjectDeleted) -> None:
         old = self.store.delete(fact)
-        if old is not None:
-            self._gone(fact.kind, old)
+        if old is None:
+            return
+        was_counted = fact.kind == "Pod" and self.cache.pod(fact.uid) is not None
+        self._gone(fact.kind, old)
+        if fact.kind == "Pod" and fact.final_state_unknown and not was_counted:
+            # Nobody saw its last state: it may have been bound, and its room be free now.
+            self.queue.move_all(ASSIGNED_POD_DELETE, old, None)
 
     def _gone(self, kind: str, old: Any) -> None:
         if kind == "Pod":
@@ -243,7 +250,11 @@ class SchedulerState:
         if kind == "Node":
             node = self.store.named("Node", key.rpartition("/")[2])
             if node is not None and not node.unschedulable:
-                self.cache.update_node(node, replace(node, unschedulable=True))
+                closed = replace(node, unschedulable=True)
+                self.store.amend(
+                    "Node", closed
+                )  # Reading it again then opens it, which wakes pods.
+                self.cache.update_node(node, closed)
         self.resync_requests.append(
             ResyncRequested(kind=kind, reason=f"undecodable event of {fact.key}: {fact.error}")
         )
@@ -256,10 +267,15 @@ class SchedulerState:
             return
         if replaced is not None:
             self._pod_gone(replaced, EndReason.RECREATED)
+        if old is not None and (pod.finished or old.node_name not in ("", pod.node_name)):
+            # It left the node it was on: it ran to its end, or the cluster was set back.
+            self._pod_gone(old, EndReason.DELETED)
+            old = None
         if pod.finished:
-            if old is not None and not old.finished:
-                self._pod_gone(old, EndReason.DELETED)
-        elif pod.node_name:
+            return
+        if old is not None and old.finished:
+            old = None  # Set back, too: nobody has seen it since it had ended.
+        if pod.node_name:
             self._pod_bound(old, pod)
         elif self._is_ours(pod):
             self._pod_pending(old, pod)
@@ -322,16 +338,17 @@ class SchedulerState:
         )
 
     def _pod_gone(self, old: Pod, reason: str) -> None:
-        self.failures.pop(old.uid, None)
-        if old.uid in self.open_assumes:
-            self._end(old.uid, reason, "")
+        uid = old.uid
+        self.failures.pop(uid, None)
+        self._end(uid, reason, "")
+        if uid in self.open_assumes and self.cache.is_assumed(uid):
+            return  # The decision that ends the assume frees the room.
+        counted = self.cache.pod(uid)
+        if counted is not None:
+            self.cache.remove_pod(counted)
+            self.queue.move_all(ASSIGNED_POD_DELETE, counted, None)
             return
-        if self.cache.pod(old.uid) is not None:
-            self.cache.remove_pod(old)
-            self.queue.done(old.uid)
-            self.queue.move_all(ASSIGNED_POD_DELETE, old, None)
-            return
-        self.queue.delete(old.uid)
+        self.queue.delete(uid)
         if old.nominated_node_name:
             self._nomination_gone(old)
 

@@ -75,6 +75,10 @@ class ObjectStore:
         store.uid_of[key] = obj.uid
         return old, replaced, True
 
+    def amend(self, kind: str, obj: KubeObject) -> None:
+        """Remember an object that we know as something other than what was told of it."""
+        self._of(kind).by_uid[obj.uid] = obj
+
     def delete(self, fact: ObjectDeleted) -> Any | None:
         """Forget the object and return its last version; None if it was not known."""
         store = self._of(fact.kind)
