@@ -50,7 +50,7 @@ def test_check_proves_that_every_pod_is_bound_or_explained() -> None:
 
 def test_json_is_one_object_with_the_numbers() -> None:
     found = summary("--check", "--pods", "60", "--nodes", "20")
-    assert KEYS <= set(found)
+    assert set(found) >= KEYS
     assert (found["nodes"], found["pods"], found["pending"]) == (20, 60, 0)
     assert found["bound"] + found["unschedulable"] == 60
     assert (found["open_assumes"], found["verified"], found["divergences"]) == (0, True, 0)
@@ -79,7 +79,7 @@ def test_a_kept_store_goes_on_where_it_ended(tmp_path: Path) -> None:
 
 def test_a_store_whose_demo_was_killed_is_whole(tmp_path: Path) -> None:
     killed = start_decklog("demo", "--data", tmp_path, "--rate", "200")
-    _wait_for(lambda: (tmp_path / "decklog.db").exists())
+    _wait_for((tmp_path / "decklog.db").exists)
     time.sleep(1.0)
     killed.kill()
     killed.communicate()
@@ -90,7 +90,7 @@ def test_a_store_whose_demo_was_killed_is_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stream_ends_with_a_summary_when_asked(number: signal.Signals, tmp_path: Path) -> None:
     running = start_decklog("demo", "--rate", "40", "--data", tmp_path)
-    _wait_for(lambda: (tmp_path / "decklog.db").exists())
+    _wait_for((tmp_path / "decklog.db").exists)
     time.sleep(1.0)
     running.send_signal(number)
     out, err = running.communicate(timeout=20)
@@ -101,7 +101,7 @@ def test_a_stream_ends_with_a_summary_when_asked(number: signal.Signals, tmp_pat
 
 def test_one_writer_has_a_folder_and_anybody_may_read(tmp_path: Path) -> None:
     running = start_decklog("demo", "--rate", "20", "--data", tmp_path)
-    _wait_for(lambda: (tmp_path / "decklog.db").exists())
+    _wait_for((tmp_path / "decklog.db").exists)
     time.sleep(1.0)
     second = decklog("demo", "--check", "--data", tmp_path)
     assert second.returncode == 6

@@ -1,6 +1,7 @@
 """What administrators do before services run: schema and topics."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,34 +22,34 @@ def migrate_up(config: Path | None, data: Path | None, wait: str) -> tuple[Any, 
     from decklog.adapters.ledger.migrate import status, upgrade
     from decklog.adapters.log.embedded import StoreLock
 
-    settings = _settings(config)
+    settings, patience = _settings(config), parse_duration(wait)
     if data is not None:
         with StoreLock(data):
             url = sqlite_url(data)
             return status(url), upgrade(url)
     url = _url(settings)
-    return _patiently(settings, wait, lambda: (status(url), upgrade(url)))
+    return _patiently(patience, lambda: (status(url), upgrade(url)))
 
 
 def migrate_down(config: Path | None, data: Path | None, wait: str, revision: str) -> Any:
     from decklog.adapters.ledger.migrate import downgrade
     from decklog.adapters.log.embedded import StoreLock
 
-    settings = _settings(config)
+    settings, patience = _settings(config), parse_duration(wait)
     if data is not None:
         with StoreLock(_existing(data)):
             return downgrade(sqlite_url(data), revision)
     url = _url(settings)
-    return _patiently(settings, wait, lambda: downgrade(url, revision))
+    return _patiently(patience, lambda: downgrade(url, revision))
 
 
 def schema_status(config: Path | None, data: Path | None, wait: str) -> tuple[Any, str]:
     """Return where the schema stands, and why this code can't use it; empty if it can."""
     from decklog.adapters.ledger.schema import check, status
 
-    settings = _settings(config)
+    settings, patience = _settings(config), parse_duration(wait)
     url = sqlite_url(_existing(data)) if data is not None else _url(settings)
-    found = _patiently(settings, wait, lambda: status(url))
+    found = _patiently(patience, lambda: status(url))
     try:
         check(found)
     except Refused as error:
@@ -69,12 +70,11 @@ def apply_topics(config: Path | None, wait: str) -> Sequence[Mapping[str, Any]]:
     """Create the topics that are missing; say what is there and how it differs."""
     from decklog.adapters.log import topics
 
-    settings = _settings(config)
+    settings, patience = _settings(config), parse_duration(wait)
     bootstrap = _bootstrap(settings)
     security = kafka_security(settings.kafka)
     found = _patiently(
-        settings,
-        wait,
+        patience,
         lambda: topics.apply_topics(
             bootstrap, settings.cluster, settings.kafka.replication, security=security
         ),
@@ -85,12 +85,11 @@ def apply_topics(config: Path | None, wait: str) -> Sequence[Mapping[str, Any]]:
 def describe_topics(config: Path | None, wait: str) -> Sequence[Mapping[str, Any]]:
     from decklog.adapters.log import topics
 
-    settings = _settings(config)
+    settings, patience = _settings(config), parse_duration(wait)
     bootstrap = _bootstrap(settings)
     security = kafka_security(settings.kafka)
     found = _patiently(
-        settings,
-        wait,
+        patience,
         lambda: topics.describe_topics(
             bootstrap, settings.cluster, settings.kafka.replication, security=security
         ),
@@ -102,10 +101,10 @@ def list_topics(config: Path | None, wait: str) -> Sequence[Mapping[str, Any]]:
     """Return decklog's topics of all clusters."""
     from decklog.adapters.log import topics
 
-    settings = _settings(config)
+    settings, patience = _settings(config), parse_duration(wait)
     bootstrap = _bootstrap(settings)
     security = kafka_security(settings.kafka)
-    found = _patiently(settings, wait, lambda: topics.list_topics(bootstrap, security=security))
+    found = _patiently(patience, lambda: topics.list_topics(bootstrap, security=security))
     return [
         {
             "name": topic.name,
@@ -149,8 +148,8 @@ def _existing(data: Path) -> Path:
     return data
 
 
-def _patiently(settings: Settings, wait: str, attempt: Callable[[], T]) -> T:
+def _patiently(patience: timedelta, attempt: Callable[[], T]) -> T:
     results: list[T] = []
     clock = SystemClock()
-    wait_for(lambda: results.append(attempt()), clock, lambda: False, patience=parse_duration(wait))
+    wait_for(lambda: results.append(attempt()), clock, lambda: False, patience=patience)
     return results[0]
