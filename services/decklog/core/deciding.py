@@ -219,12 +219,13 @@ class Decider:
         if uid in state.open_assumes:
             msg = f"decision {seq} assumes pod {decision.pod.key!r}, which is assumed already"
             raise IllegalTransition(msg)
+        pod = state.store.get("Pod", uid)
+        if pod is None:
+            msg = f"decision {seq} assumes pod {decision.pod.key!r}, which does not exist"
+            raise IllegalTransition(msg)
         state.queue.pop(uid)
+        state.engine.follow(decision, pod)
         if not state.cache.is_assumed(uid):
-            pod = state.store.get("Pod", uid)
-            if pod is None:
-                msg = f"decision {seq} assumes pod {decision.pod.key!r}, which does not exist"
-                raise IllegalTransition(msg)
             state.engine.assume(pod, decision.node, decision.plan)
         waiting = {}
         if isinstance(decision, PodWaiting):
@@ -265,6 +266,9 @@ class Decider:
             full = known[1]
         else:
             state.failures[uid] = (seq, decision)
+        pod = state.store.get("Pod", uid)
+        if pod is not None:
+            state.engine.follow(full, pod)
         state.queue.pop(uid)
         self._put_back(
             uid,

@@ -225,9 +225,15 @@ class SchedulerState:
             return
         was_counted = fact.kind == "Pod" and self.cache.pod(fact.uid) is not None
         self._gone(fact.kind, old)
-        if fact.kind == "Pod" and fact.final_state_unknown and not was_counted:
-            # Nobody saw its last state: it may have been bound, and its room be free now.
+        if fact.kind == "Pod" and fact.final_state_unknown and not old.node_name:
+            self._unseen_end(old, was_counted=was_counted)
+
+    def _unseen_end(self, old: Pod, *, was_counted: bool) -> None:
+        """Wake whom it may help that a pod is gone whose last state nobody saw."""
+        if not was_counted:
             self.queue.move_all(ASSIGNED_POD_DELETE, old, None)
+        elif old.nominated_node_name and self._is_ours(old):
+            self._nomination_gone(old)
 
     def _gone(self, kind: str, old: Any) -> None:
         if kind == "Pod":
@@ -349,7 +355,7 @@ class SchedulerState:
             self.queue.move_all(ASSIGNED_POD_DELETE, counted, None)
             return
         self.queue.delete(uid)
-        if old.nominated_node_name:
+        if old.nominated_node_name and self._is_ours(old):
             self._nomination_gone(old)
 
     def _is_open(self, uid: str, seq: int) -> bool:

@@ -28,7 +28,6 @@ from decklog.core.framework.events import (
     Registration,
 )
 from decklog.core.plugins import hints, pod_hints
-from decklog.core.plugins.not_yet import NotYet
 
 _CSI: Final = "storage.k8s.io/"
 _CHANGED: Final = ADD | UPDATE
@@ -131,8 +130,6 @@ def registrations_of(plugins: Mapping[str, Sequence[Any]]) -> dict[str, list[Reg
 
 def _registrations(plugin: Any) -> list[Registration]:
     name = plugin.name
-    if isinstance(plugin, NotYet):
-        return []  # No event cures what decklog cannot do.
     if hasattr(plugin, "events_to_register"):
         found = [
             Registration(name, event.resource, event.action, event.hint)
