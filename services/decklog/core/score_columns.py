@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from decklog.core.columns import Rows
+from decklog.core.columns import NodeColumns, Rows
 from decklog.core.framework.interface import SCORE_MAX, CycleState, Mask, NormalizeScore
 from decklog.core.framework.runners import score_failure
 from decklog.core.framework.status import Status
@@ -96,9 +96,12 @@ class ScoreColumns:
 
     # -- some rows -----------------------------------------------------------------------------
 
-    def ask_rows(self, pod: Pod, rows: Rows, feasible: Mask, *, static: bool) -> None:
-        """Ask about these rows, the only ones that may differ from what was known."""
-        nodes, takeable = self.table.take(rows), feasible[rows]
+    def ask_rows(
+        self, pod: Pod, at: tuple[Rows, NodeColumns], feasible: Mask, *, static: bool
+    ) -> None:
+        """Ask about these rows (also as columns), the only ones that may differ from before."""
+        rows, nodes = at
+        takeable = feasible[rows]
         all_changed = False
         for column in self.columns:
             planned = column.planned

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -34,16 +35,18 @@ class Scored:
         """Return what these rows (or entries of `rows`) scored, by plugin."""
         at = np.array(indices, dtype=np.intp)
         columns = [
-            part[at].tolist() if isinstance(part, np.ndarray) else [part] * len(indices)
+            [part] * len(indices) if part is None or isinstance(part, int) else part[at].tolist()
             for part in self.parts
         ]
-        names = table.names
         rows = indices if self.rows is None else self.rows[at].tolist()
         totals = self.totals[at].tolist()
-        per_node = zip(*columns, strict=True) if columns else [()] * len(indices)
+        names = table.names
+        per_node = zip(*columns, strict=True) if columns else repeat((), len(indices))
         return tuple(
-            NodeScore(names[row], total, scores)
-            for row, total, scores in zip(rows, totals, per_node, strict=True)
+            [
+                NodeScore(names[row], total, scores)
+                for row, total, scores in zip(rows, totals, per_node, strict=True)
+            ]
         )
 
 

@@ -169,7 +169,7 @@ class ClassVerdicts:
             self.feasible_count += int(np.count_nonzero(after)) - int(np.count_nonzero(before))
             self.version += 1
         if self.scores is not None:
-            self.scores.ask_rows(pod, rows, self.feasible, static=static)
+            self.scores.ask_rows(pod, (rows, nodes), self.feasible, static=static)
 
     def _ask_row(self, pod: Pod, row: int) -> None:
         """Equivalent to `_ask_rows` of one row of which only resources changed."""
