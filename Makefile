@@ -56,7 +56,9 @@ type: $(STAMP) ## check the types (mypy --strict)
 	@$(BIN)/mypy $(TYPED)
 
 .PHONY: docs
-docs: setup ## check links, commands and the glossary of the documents
+docs: setup ## generate the reference from the code; check links, commands and the glossary
+	@$(BIN)/python -m decklog.events.document docs/reference
+	@$(BIN)/python -m decklog.cli.document docs/reference
 	@$(BIN)/pytest -q tests/architecture/test_docs.py $(ARGS)
 
 .PHONY: bench

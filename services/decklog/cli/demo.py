@@ -17,43 +17,48 @@ STREAM_RATE = 12.0
 """Pods a second of a demo without an end."""
 
 
+CheckOption = Annotated[
+    bool, typer.Option("--check", help="Run the story to its end, prove it, and exit 0 or 1.")
+]
+KeepOption = Annotated[
+    Path | None, typer.Option("--data", metavar="DIR", help="Keep the store in this folder.")
+]
+ManifestsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--manifests",
+        metavar="FILE",
+        help="Your own cluster: what `kubectl get nodes,pods -A -o yaml` prints. Repeatable.",
+    ),
+]
+SpawnOption = Annotated[
+    bool, typer.Option("--spawn", help="Each service a process, over Kafka and PostgreSQL.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", metavar="N", help="Makes nodes, pods and ties.")]
+NodesOption = Annotated[
+    int, typer.Option("--nodes", metavar="N", min=0, help="Nodes of the story.")
+]
+PodsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--pods", metavar="N", min=0, help="Pods of the story. Without: no end, until ^C."
+    ),
+]
+RateOption = Annotated[
+    float | None,
+    typer.Option("--rate", metavar="N", min=0, help="New pods a second. 0: all at once."),
+]
+
+
 def demo(
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Run the story to its end, prove it, and exit 0 or 1."),
-    ] = False,
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", metavar="DIR", help="Keep the store in this folder."),
-    ] = None,
-    manifests: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--manifests",
-            metavar="FILE",
-            help="Your own cluster: what `kubectl get nodes,pods -A -o yaml` prints. Repeatable.",
-        ),
-    ] = None,
-    spawn: Annotated[
-        bool,
-        typer.Option("--spawn", help="Each service a process, over Kafka and PostgreSQL."),
-    ] = False,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", help="Makes nodes, pods and ties.")
-    ] = 42,
-    nodes: Annotated[
-        int, typer.Option("--nodes", metavar="N", min=0, help="Nodes of the story.")
-    ] = 48,
-    pods: Annotated[
-        int | None,
-        typer.Option(
-            "--pods", metavar="N", min=0, help="Pods of the story. Without: no end, until ^C."
-        ),
-    ] = None,
-    rate: Annotated[
-        float | None,
-        typer.Option("--rate", metavar="N", min=0, help="New pods a second. 0: all at once."),
-    ] = None,
+    check: CheckOption = False,
+    data: KeepOption = None,
+    manifests: ManifestsOption = None,
+    spawn: SpawnOption = False,
+    seed: SeedOption = 42,
+    nodes: NodesOption = 48,
+    pods: PodsOption = None,
+    rate: RateOption = None,
     config: ConfigOption = None,
     output: OutputOption = Output.TABLE,
 ) -> int:

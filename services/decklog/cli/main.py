@@ -56,7 +56,7 @@ def main() -> None:
 
 def _command() -> int | None:
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="decklog", standalone_mode=False)
         sys.stdout.flush()
     except _USAGE_ERROR as error:
         error.show()

@@ -31,7 +31,7 @@ def replay(
     \b
     Examples:
       decklog replay --to @128431 --stats
-      decklog replay --at 2026-11-24T14:03:00Z --output json > cluster-at-1403.json
+      decklog replay --at 2026-11-24T14:03:00Z --output json
     """
     from decklog.bootstrap.reading import open_source
     from decklog.cli.position import parse_position
