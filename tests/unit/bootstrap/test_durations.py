@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+
 from decklog.bootstrap.durations import parse_duration
 from decklog.core.errors import BadConfiguration
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from http.client import HTTPConnection
 
 import pytest
+
 from decklog.adapters.clock import SystemClock
 from decklog.bootstrap.operations import LIVE_MS_MAX, Health, OperationsServer, Pages
 from decklog.core.errors import (
@@ -154,7 +155,7 @@ def test_the_other_pages() -> None:
 def test_a_port_that_is_taken_is_refused_only_if_somebody_set_it() -> None:
     health = Health(SystemClock(), lambda: False)
     with OperationsServer(health, PAGES, host="127.0.0.1", port=0, is_fixed=True) as first:
-        with pytest.raises(Refused, match="cannot listen on 127.0.0.1"):
+        with pytest.raises(Refused, match="cannot listen on"):
             OperationsServer(health, PAGES, host="127.0.0.1", port=first.port, is_fixed=True)
         second = OperationsServer(health, PAGES, host="127.0.0.1", port=first.port, is_fixed=False)
         with second:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from decklog.bootstrap.run import guarded
 from decklog.core.errors import (
     BadConfiguration,

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from decklog.bootstrap.settings import Settings
 from decklog.bootstrap.sources import load_settings, setting_paths, unknown_variables
 from decklog.core.errors import BadConfiguration
@@ -137,7 +138,7 @@ def test_settings_do_not_change() -> None:
         load_settings().cluster = "other"
 
 
-@pytest.mark.parametrize("path", setting_paths(Settings), ids=".".join)
+@pytest.mark.parametrize("path", list(setting_paths(Settings)), ids=".".join)
 def test_every_setting_is_described(path: tuple[str, ...]) -> None:
     model: Any = Settings
     for section in path[:-1]:
