@@ -57,11 +57,10 @@ def refused(seq: int, pod: Pod, reason: str = "Invalid") -> BindFailed:
     return BindFailed(seq=seq, pod_uid=pod.uid, reason=reason)
 
 
-def with_plugins(**points: tuple[str, ...]) -> SchedulerConfig:
-    """Return the built-in configuration with more plugins at these points."""
+def with_points(**points: tuple[str, ...]) -> SchedulerConfig:
+    """Return the built-in configuration with these plugins, and no others, at these points."""
     profile = CONFIG.profiles[0]
-    more = {point: (*profile.points.get(point, ()), *names) for point, names in points.items()}
-    changed: ProfileConfig = replace(profile, points={**profile.points, **more})
+    changed: ProfileConfig = replace(profile, points={**profile.points, **points})
     return replace(CONFIG, profiles=(changed,))
 
 

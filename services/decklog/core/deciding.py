@@ -13,7 +13,7 @@ from typing import Final, assert_never
 from decklog.core.errors import IllegalTransition
 from decklog.core.framework.events import ASSIGNED_POD_DELETE
 from decklog.core.queued_pod import Timer
-from decklog.core.schedule import Failed, Placed
+from decklog.core.schedule import RESERVATION, Failed, Placed
 from decklog.core.state import Ask, Ending, OpenAssume, SchedulerState, pod_ref
 from decklog.events.facts import (
     BindingAdopted,
@@ -185,6 +185,11 @@ class Decider:
             if isinstance(decision, PodAssumed | PodWaiting):
                 self.state.engine.unreserve(decision.pod, decision.node, decision.plan)
                 self.state.cache.forget_pod(decision.pod.uid)
+            elif isinstance(decision, PodUnreserved):
+                assume = self.state.open_assumes[decision.pod.uid]
+                if assume.plan:
+                    kept = (assume.node, assume.plan)
+                    self.state.cache.set_object(RESERVATION, decision.pod.uid, kept)
 
     def accept(self, decision: Decision) -> int:
         """Make the decision part of the state and return its seq."""
