@@ -80,6 +80,8 @@ class Steps:
     config: SchedulerConfig = CONFIG
     now_ms: int = NOW_MS
     position: int = -1
+    each: Callable[[SchedulerState], None] = lambda _: None
+    """Sees the state after every tick."""
     history: list[Step] = field(default_factory=list)
     state: SchedulerState = field(init=False)
     runner: TickRunner = field(init=False)
@@ -96,6 +98,7 @@ class Steps:
             now_ms=self.now_ms, records=records, source=Proposals(cycles_left=cycles)
         )
         self.history.append(Step(self.now_ms, records, result))
+        self.each(self.state)
         return list(result.decisions)
 
     def rebuilt(self, ticks: int | None = None) -> SchedulerState:
