@@ -103,29 +103,38 @@ def quantity_texts(draw: DrawFn) -> str:
     return number + fraction + draw(st.sampled_from(SUFFIXES))
 
 
-quantities = mappings(st.sampled_from(RESOURCES), quantity_texts())
+quantities = mappings(
+    # Mostly the same two, so that containers compete for them.
+    st.sampled_from((*["cpu", "memory"] * 3, *RESOURCES)),
+    quantity_texts(),
+)
 labels = mappings(st.sampled_from(LABEL_KEYS), label_values)
-operators = st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist"))
-node_operators = st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"))
+
+
+def requirements(
+    cls: type[LabelSelectorRequirement] | type[NodeSelectorRequirement], *more: str
+) -> SearchStrategy[Any]:
+    """Return requirements of which most parse; `more` are operators with one value."""
+    keys = st.sampled_from(LABEL_KEYS)
+    some = st.lists(label_values, min_size=1, max_size=2).map(tuple)
+    either = st.sampled_from(("In", "NotIn", "Exists", "DoesNotExist", *more))
+    good = [
+        st.builds(cls, key=keys, operator=st.sampled_from(("In", "NotIn")), values=some),
+        st.builds(cls, key=keys, operator=st.sampled_from(("Exists", "DoesNotExist"))),
+    ]
+    if more:
+        one = st.sampled_from(("0", "5", "-1")).map(lambda value: (value,))
+        good.append(st.builds(cls, key=keys, operator=st.sampled_from(more), values=one))
+    odd = st.builds(cls, key=keys, operator=either, values=tuples(label_values))
+    return st.one_of(*good, *good, odd)
+
+
 effects = st.sampled_from(("", "NoSchedule", "PreferNoSchedule", "NoExecute"))
 
 label_selectors = st.builds(
     LabelSelector,
     match_labels=labels,
-    match_expressions=tuples(
-        st.builds(
-            LabelSelectorRequirement,
-            key=st.sampled_from(LABEL_KEYS),
-            operator=operators,
-            values=tuples(label_values),
-        )
-    ),
-)
-_node_requirements = st.builds(
-    NodeSelectorRequirement,
-    key=st.sampled_from(LABEL_KEYS),
-    operator=node_operators,
-    values=tuples(label_values),
+    match_expressions=tuples(requirements(LabelSelectorRequirement)),
 )
 _field_requirements = st.builds(
     NodeSelectorRequirement,
@@ -135,7 +144,7 @@ _field_requirements = st.builds(
 )
 node_selector_terms = st.builds(
     NodeSelectorTerm,
-    match_expressions=tuples(_node_requirements),
+    match_expressions=tuples(requirements(NodeSelectorRequirement, "Gt", "Lt")),
     match_fields=tuples(_field_requirements, max_size=1),
 )
 node_selectors = st.builds(NodeSelector, terms=tuples(node_selector_terms))
@@ -270,10 +279,10 @@ def _metadata(kind: type[KubeObject]) -> dict[str, SearchStrategy[Any]]:
 
 @st.composite
 def pods(draw: DrawFn) -> Pod:
-    apps = draw(st.lists(containers, max_size=2, unique_by=lambda one: one.name))
+    apps = draw(st.lists(containers, min_size=1, max_size=2, unique_by=lambda one: one.name))
     taken = {one.name for one in apps}
     starts = draw(
-        st.lists(containers | _sidecars, max_size=2, unique_by=lambda one: one.name).map(
+        st.lists(containers | _sidecars, max_size=3, unique_by=lambda one: one.name).map(
             lambda found: [one for one in found if one.name not in taken]
         )
     )

@@ -174,6 +174,11 @@ def test_only_the_controller_owns() -> None:
     assert pod(metadata={"ownerReferences": [other]}).owner is None
 
 
+def test_conditions_of_other_types_are_dropped_whatever_they_hold() -> None:
+    found = [{"type": "Ready", "status": 5}, {"type": []}, {"type": "PodScheduled"}]
+    assert [one.type for one in pod(status={"conditions": found}).conditions] == ["PodScheduled"]
+
+
 def test_half_a_surrogate_pair_is_replaced() -> None:
     """JSON can escape it, and no encoding can write it: it must not stop the log."""
     reduced = pod(status={"conditions": [{"type": "PodScheduled", "message": "x\ud800é🚀"}]})
