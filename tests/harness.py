@@ -45,6 +45,8 @@ SERVICES: Final = ("watcher", "scheduler", "binder", "auditor")
 QUIET_WITHIN: Final = timedelta(minutes=2)
 """Of the world's time: back-offs, sweeps and take-overs are over by then."""
 NOW_MS: Final = 1_800_000_000_000
+PASSING: Final = timedelta(milliseconds=100)
+"""How far time moves when it is only to pass."""
 _BEAT_MS: Final = 1_000
 _NOTHING: Final = timedelta(0)
 
@@ -221,7 +223,7 @@ class World:
         end_ms = self.clock.monotonic_ms() + duration // timedelta(milliseconds=1)
         while self.clock.monotonic_ms() < end_ms:
             if not self.turn():
-                self.clock.sleep(IDLE_DELAY)
+                self.clock.sleep(PASSING)
 
     def run_until_quiet(self, within: timedelta = QUIET_WITHIN) -> None:
         """Run until nobody has anything to do and nothing waits but pods that fit nowhere."""

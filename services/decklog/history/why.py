@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from decklog.core.framework.config import ProfileConfig, SchedulerConfig
-from decklog.core.framework.config_body import config_from_body
+from decklog.core.framework.config import ProfileConfig
 from decklog.core.framework.diagnosis import failure_message
 from decklog.core.framework.status import Code
 from decklog.events.codec import decode_decision
@@ -24,7 +23,7 @@ from decklog.events.facts import (
     Rejection,
     VictimsSelected,
 )
-from decklog.history.policies import policy_name
+from decklog.history.policies import policy_name, read_policy
 from decklog.history.positions import Moment
 from decklog.history.reasons import ReasonClass, pod_class, reason_class
 from decklog.history.results import Result, result_of
@@ -57,7 +56,7 @@ class Explanation:
     result: Result
     attempt: int | None
     policy: str
-    seed: int
+    seed: int | None
     feasible: int | None = None
     evaluated: int | None = None
     node_count: int | None = None
@@ -126,8 +125,8 @@ def _explanation(
     fact = decode_decision(row.payload)[1]
     full = _in_full(source, fact)
     body = source.ledger.config(tick.config_hash)
-    config = config_from_body(body) if body is not None else SchedulerConfig()
-    profile = config.profile(getattr(full, "profile", ""))
+    config = read_policy(body)
+    profile = config.profile(getattr(full, "profile", "")) if config else None
     rejected = _rejected(full)
     result = _result(source, row, fact, moment, since)
     return Explanation(
@@ -138,7 +137,7 @@ def _explanation(
         result=result,
         attempt=getattr(fact, "attempt", None),
         policy=policy_name(tick.config_hash, body, getattr(full, "profile", "")),
-        seed=config.seed,
+        seed=config.seed if config else None,
         feasible=_feasible(full),
         evaluated=_evaluated(full),
         node_count=full.node_count if isinstance(full, PodUnschedulable) else None,

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from decklog.core.errors import BadConfiguration
 from decklog.core.framework.config import SchedulerConfig
 from decklog.core.framework.config_body import config_from_body
 from decklog.core.rules import RULES
@@ -72,7 +73,12 @@ class Redecider:
             body = self.ledger.config(tick.row.config_hash)
             if body is None:
                 return f"configuration {tick.row.config_hash[:12]} is not in the ledger"
-            self.state = self._fold(config_from_body(body), before=tick.row.tick)
+            try:
+                config = config_from_body(body)
+            except BadConfiguration as error:
+                self.state, self._config_hash = None, ""
+                return str(error)
+            self.state = self._fold(config, before=tick.row.tick)
             self._config_hash = tick.row.config_hash
         if tick.before_start:
             return "its events are no longer in the log"

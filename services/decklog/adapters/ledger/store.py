@@ -171,8 +171,13 @@ class Store:
             ) from error
 
     def instant(self, value: Any) -> datetime | None:
-        """Read a moment as the database gives it."""
-        return datetime.fromisoformat(value) if isinstance(value, str) else value
+        """Read a moment as the database gives it; None where SQLite's text is none."""
+        if not isinstance(value, str):
+            return cast("datetime | None", value)
+        try:
+            return datetime.fromisoformat(value)
+        except ValueError:
+            return None
 
     def now(self) -> Any:
         """Return this machine's moment, as the database takes it."""
@@ -271,7 +276,9 @@ def _connect_sqlite(
         isolation_level=None,
         check_same_thread=False,
     )
-    if access is not Access.READER:
+    if access is Access.READER:
+        connection.text_factory = _damaged_text
+    else:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
@@ -280,6 +287,11 @@ def _connect_sqlite(
     if clock is not None:
         connection.create_function("instant", 1, _instant_function(clock))
     return connection
+
+
+def _damaged_text(value: bytes) -> str:
+    """Read text of which a byte was changed: it is for `verify` to say so, and to say where."""
+    return value.decode("utf-8", "surrogateescape")
 
 
 def _mode(path: Path, access: Access) -> str:

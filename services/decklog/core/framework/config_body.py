@@ -8,6 +8,7 @@ from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
 
+from decklog.core.errors import BadConfiguration
 from decklog.core.framework.config import ProfileConfig, SchedulerConfig
 from decklog.core.rules import PARITIES
 
@@ -25,16 +26,24 @@ def config_hash(config: SchedulerConfig) -> str:
 
 
 def config_from_body(body: bytes) -> SchedulerConfig:
-    """Return the configuration that was written; `config_body` of it gives the same bytes."""
-    raw = json.loads(body)
-    return SchedulerConfig(
-        **{
-            **raw,
-            "profiles": tuple(_profile(profile) for profile in raw["profiles"]),
-            "extenders": tuple(raw["extenders"]),
-            "parity": PARITIES[raw["parity"]],
-        }
-    )
+    """Return the configuration that was written; `config_body` of it gives the same bytes.
+
+    Raises:
+        BadConfiguration: it is none that this release can read.
+    """
+    try:
+        raw = json.loads(body)
+        return SchedulerConfig(
+            **{
+                **raw,
+                "profiles": tuple(_profile(profile) for profile in raw["profiles"]),
+                "extenders": tuple(raw["extenders"]),
+                "parity": PARITIES[raw["parity"]],
+            }
+        )
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        msg = f"cannot read a stored configuration: {type(error).__name__}: {error}"
+        raise BadConfiguration(msg) from error
 
 
 def _profile(raw: dict[str, Any]) -> ProfileConfig:
