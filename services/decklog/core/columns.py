@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decklog.core.pod_class import PodClass
+from decklog.core.pod_counts import Query
 from decklog.objects.node import Node
 from decklog.objects.pod import Pod
 from decklog.objects.selectors import Taint
@@ -116,6 +117,10 @@ class NodeColumns(Protocol):
 
     def ports_in_use(self, ip: str, protocol: str, port: int) -> Bools:
         """Return which rows have a pod whose host port conflicts with this one."""
+        ...
+
+    def matching_pods(self, query: Query) -> Int64s:
+        """Return the number of pods per row that the query counts; nobody writes into it."""
         ...
 
     def image_state(self, name: str) -> tuple[Int64s, Int64s] | None:

@@ -1,16 +1,16 @@
 """The errors that decklog raises, each where somebody treats it differently.
 
-    DecklogError
-    ├── TransientError          the world failed; the runner backs off and calls the step again
-    │   ├── LogUnavailable
-    │   ├── LedgerUnavailable
-    │   └── ClusterUnavailable
-    ├── EntryTooLarge           an entry that the log will never take
-    ├── PositionLost            the log no longer holds what comes after a position
-    ├── Deposed                 another generation leads; the process ends at once
-    ├── IllegalTransition       a decision contradicts the state: we are wrong; the process ends
-    ├── Refused                 somebody asked for what may not be done (exit code 6)
-    └── BadConfiguration        a setting or a file is not usable (exit code 2)
+DecklogError
+├── TransientError          the world failed; the runner backs off and calls the step again
+│   ├── LogUnavailable
+│   ├── LedgerUnavailable
+│   └── ClusterUnavailable
+├── EntryTooLarge           an entry that the log will never take
+├── PositionLost            the log no longer holds what comes after a position
+├── Deposed                 another generation leads; the process ends at once
+├── IllegalTransition       a decision contradicts the state: we are wrong; the process ends
+├── Refused                 somebody asked for what may not be done (exit code 6)
+└── BadConfiguration        a setting or a file is not usable (exit code 2)
 """
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from decklog.core.columns import Bools, Int32s, Int64s, NodeColumns, Rows
 from decklog.core.pod_class import PodClass
+from decklog.core.pod_counts import Query
 from decklog.objects.node import Node
 from decklog.objects.pod import Pod
 from decklog.objects.selectors import Taint
@@ -116,6 +117,9 @@ class NodeSubset:
 
     def ports_in_use(self, ip: str, protocol: str, port: int) -> Bools:
         return self.table.ports_in_use(ip, protocol, port)[self._at]
+
+    def matching_pods(self, query: Query) -> Int64s:
+        return self.table.matching_pods(query)[self._at]
 
     def image_state(self, name: str) -> tuple[Int64s, Int64s] | None:
         state = self.table.image_state(name)

@@ -18,6 +18,7 @@ from decklog.core.interning import Interner
 from decklog.core.labels import LabelColumns
 from decklog.core.node_subset import NodeSubset
 from decklog.core.pod_class import PodClass, PodClasses
+from decklog.core.pod_counts import PodCounts, Query
 from decklog.core.ports import PortTable
 from decklog.core.resource_names import NATIVE, PODS
 from decklog.core.select import name_hash
@@ -67,6 +68,7 @@ class NodeTable:
         self.pod_classes = PodClasses(self._resources)
         self._labels = LabelColumns()
         self._ports = PortTable()
+        self._counts = PodCounts()
         self._nodes: list[Node] = []
         self._pods: list[_RowPods] = []
         self._rows: dict[str, int] = {}
@@ -114,6 +116,9 @@ class NodeTable:
 
     def ports_in_use(self, ip: str, protocol: str, port: int) -> Bools:
         return self._ports.in_use(len(self.names), (ip, protocol, port))
+
+    def matching_pods(self, query: Query) -> Int64s:
+        return self._counts.column(query)[: len(self.names)]
 
     def image_state(self, name: str) -> tuple[Int64s, Int64s] | None:
         return self.images.states(name, len(self.names))
@@ -236,6 +241,7 @@ class NodeTable:
             self._ports.add(row, port)
         on_row = self._pods[row]
         on_row.pods.append(pod)
+        self._counts.add(row, pod)
         if pod.volumes:
             self._add_claims(row, pod, 1)
         if pod.affinity is not None:
@@ -259,6 +265,7 @@ class NodeTable:
             self._ports.remove(row, port)
         on_row = self._pods[row]
         _remove(on_row.pods, pod.uid)
+        self._counts.remove(row, pod)
         if pod.volumes:
             self._add_claims(row, pod, -1)
         if given.affinity is not None:
@@ -331,6 +338,7 @@ class NodeTable:
         self._name_hash = _grown(self._name_hash, (capacity,))
         self.images.grow(capacity)
         self._labels.grow(capacity)
+        self._counts.grow(capacity)
 
     def _show(self) -> None:
         """Show the rows in use: capacity is grown ahead of them."""

@@ -74,7 +74,7 @@ class NodeAffinity:
         return (PreFilterResult(names), SUCCESS) if names else (None, CONFLICT)
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeColumns) -> ReasonCodes:
-        matched = _required(nodes, required_node_affinity(pod))
+        matched = required_rows(nodes, required_node_affinity(pod))
         codes = np.where(matched, PASS, NOT_MATCHED).astype(np.uint16)
         if self.added is not None:
             codes[~_any_term(nodes, self.added.terms)] = NOT_ENFORCED
@@ -146,7 +146,7 @@ def _affinity(pod: Pod) -> Affinity | None:
     return None if pod.affinity is None else pod.affinity.node
 
 
-def _required(nodes: NodeColumns, required: RequiredNodeAffinity) -> Bools:
+def required_rows(nodes: NodeColumns, required: RequiredNodeAffinity) -> Bools:
     matched = np.ones(len(nodes), dtype=np.bool_)
     for key, value in required.pairs:
         matched &= labelled(nodes, key, frozenset((value,)).__contains__)

@@ -29,7 +29,6 @@ from decklog.objects.pod import Pod, PodAffinity, PodAffinityTerm
 Args = Mapping[str, Any]
 EXCLUSIVE_DISKS: Final = ("gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd")
 CLAIMS: Final = "persistent volume claims"
-SELECTING_KINDS: Final = ("Service", "ReplicationController", "ReplicaSet", "StatefulSet")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,21 +84,6 @@ class NotYet:
 
     def unreserve(self, pod: Pod, node: str, plan: Mapping[str, Any]) -> Sequence[str]:
         return ()
-
-
-# -- topology spread -----------------------------------------------------------------------------
-
-
-def _spread(pod: Pod, args: Args) -> str:
-    listed = pod.topology_spread_constraints or args.get("defaultConstraints")
-    return "topology spread constraints" if listed else ""
-
-
-def _spread_by_default(pods: Sequence[Pod], cluster: ClusterView, args: Args) -> bool:
-    """Whether the built-in constraints change scores: they need something that selects pods."""
-    if args.get("defaultingType") == "List":
-        return False
-    return any(cluster.objects(kind) for kind in SELECTING_KINDS)
 
 
 # -- affinity between pods -----------------------------------------------------------------------
@@ -177,7 +161,6 @@ FEATURES: Final = (
     Feature(name="NodeVolumeLimits", asked_of=_limited),
     Feature(name="VolumeBinding", asked_of=_claims),
     Feature(name="VolumeZone", asked_of=_claims),
-    Feature(name="PodTopologySpread", asked_of=_spread, used_by=_spread_by_default),
     Feature(
         name="InterPodAffinity",
         asked_of=_pod_affinity,

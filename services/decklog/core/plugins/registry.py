@@ -25,6 +25,7 @@ from decklog.core.plugins.node_resources_balanced_allocation import (
 from decklog.core.plugins.node_resources_fit import NodeResourcesFit
 from decklog.core.plugins.node_unschedulable import NodeUnschedulable
 from decklog.core.plugins.not_yet import FEATURES, Feature, NotYet
+from decklog.core.plugins.pod_topology_spread import PodTopologySpread
 from decklog.core.plugins.priority_sort import PrioritySort
 from decklog.core.plugins.scheduling_gates import SchedulingGates
 from decklog.core.plugins.scoring_strategy import make_strategy, weighted_resources
@@ -51,6 +52,13 @@ def _balanced(args: Args, parity: Parity) -> Plugin:
     )
 
 
+def _spread(args: Args, _parity: Parity) -> Plugin:
+    return PodTopologySpread(
+        defaults=tuple(args.get("defaultConstraints") or ()),
+        system_defaults=args.get("defaultingType", "System") == "System",
+    )
+
+
 def _not_yet(feature: Feature, args: Args, _parity: Parity) -> Plugin:
     return NotYet(feature=feature, args=args)
 
@@ -66,6 +74,7 @@ REGISTRY: Final[Mapping[str, Make]] = {
     "NodeAffinity": lambda args, _parity: make_node_affinity(args),
     "NodePorts": lambda _args, _parity: NodePorts(),
     "NodeResourcesFit": _fit,
+    "PodTopologySpread": _spread,
     "DynamicResources": lambda _args, parity: DynamicResources(
         answers_post_filter=parity.dynamic_resources_post_filter
     ),
