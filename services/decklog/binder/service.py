@@ -63,6 +63,10 @@ READY_MS: Final = 1_000
 FORBIDDEN_PODS_MAX: Final = 3
 """Pods in a row whose calls are forbidden before nothing more is claimed."""
 
+SUPERSEDED: Final = Outcome(
+    state=EffectState.DROPPED, detail={"outcome": "dropped", "message": "superseded"}
+)
+
 _log = structlog.get_logger()
 
 
@@ -134,10 +138,7 @@ class BinderService:
     def _start(self) -> None:
         stream, owner = self.settings.cluster, self.settings.owner
         self.ledger.work_as(stream, owner=owner, kind=self.name)
-        for effect in self.ledger.unpublished(stream, owner=owner, limit=WORKS_MAX):
-            fact = fact_of(effect)
-            if fact is not None:
-                self._unpublished.append((effect, fact))
+        self._take_unpublished()
         self._position = self.decisions_log.bounds()[1]
         self._started = True
 
@@ -146,10 +147,11 @@ class BinderService:
     def _may_claim(self) -> bool:
         if self._forbidden_pods >= FORBIDDEN_PODS_MAX:
             now = self.clock.monotonic_ms()
-            if now < self._ready_at_ms or not self.writer.ready():
-                self._ready_at_ms = max(self._ready_at_ms, now + READY_MS)
+            if now < self._ready_at_ms:
                 return False
-            self._forbidden_pods = 0
+            self._ready_at_ms = now + READY_MS
+            if not self.writer.ready():
+                return False
         return len(self._works) < WORKS_MAX
 
     def _take_in(self) -> bool:
@@ -161,7 +163,16 @@ class BinderService:
         if now >= self._adopt_at_ms:
             self._adopt_at_ms = now + ADOPT_MS
             took = self._adopt() or took
+            took = self._take_unpublished() or took
         return took
+
+    def _take_unpublished(self) -> bool:
+        """Bring outcomes to the log that a binder stored and did not live to publish."""
+        stream, owner = self.settings.cluster, self.settings.owner
+        effects = self.ledger.unpublished(stream, owner=owner, limit=WORKS_MAX)
+        facts = [(effect, fact_of(effect)) for effect in effects]
+        self._unpublished = [(effect, fact) for effect, fact in facts if fact is not None]
+        return bool(self._unpublished)
 
     def _claim_from_log(self) -> bool:
         if not self._unclaimed:
@@ -189,26 +200,28 @@ class BinderService:
             _log.warning("Lost the place in the decisions log", error=str(error))
             self._position = self.decisions_log.bounds()[1]
             return []
-        rows = []
+        rows, letters = [], []
         for position, entry in read:
-            self._position = position
             try:
                 rows.append(decode_decision_entry(entry))
             except BadRecord as error:
-                self._dead_letter(position, entry, error)
+                letters.append(self._letter(position, entry, error))
+        if letters:
+            self.ledger.dead_letter(self.settings.cluster, letters)  # May fail: all is read again.
+            self.metrics.dead_letters += len(letters)
+        if read:
+            self._position = read[-1][0]
         return rows
 
-    def _dead_letter(self, position: int, entry: Entry, error: BadRecord) -> None:
-        self.metrics.dead_letters += 1
+    def _letter(self, position: int, entry: Entry, error: BadRecord) -> DeadLetter:
         _log.error("Could not read decision", position=position, error=str(error))
-        letter = DeadLetter(
+        return DeadLetter(
             topic="decisions",
             position=position,
             error=str(error),
             code_version=self.settings.code_version,
             body=entry.value,
         )
-        self.ledger.dead_letter(self.settings.cluster, [letter])
 
     def _sweep(self, now: int) -> bool:
         """Claim what has been pending for 2 s, by the ledger's own seq: no clocks are compared."""
@@ -261,15 +274,18 @@ class BinderService:
             for fact in facts.values()
             if isinstance(fact, PodUnschedulable) and fact.same_as is not None
         )
+        late = self._superseded(effects)
         for effect in effects:
             key = (effect.seq, effect.n)
             if key in self._works or key in settling:
+                continue
+            if key in late:
+                self._outcomes.append((effect, SUPERSEDED))
                 continue
             row = rows[effect.seq]
             self._works[key] = self._work(
                 effect, row, facts[effect.seq], repeats, look_first=look_first
             )
-        self._drop_superseded(effects)
         return bool(effects)
 
     def _work(
@@ -326,20 +342,14 @@ class BinderService:
             )
         return StatusWork(effect=effect, told=told_nomination_cleared(pod))
 
-    def _drop_superseded(self, effects: Sequence[Effect]) -> None:
-        """Tell a pod nothing that a later decision of it has overtaken."""
-        told = [
-            (effect.seq, effect.pod_uid) for effect in effects if effect.kind is EffectKind.STATUS
-        ]
+    def _superseded(self, effects: Sequence[Effect]) -> set[tuple[int, int]]:
+        """Return what need not be told any more: a later decision of the pod has overtaken it."""
+        told = [effect for effect in effects if effect.kind is EffectKind.STATUS]
         if not told:
-            return
-        late = set(self.ledger.superseded(self.settings.cluster, effects=told))
-        for effect in effects:
-            if (effect.seq, effect.pod_uid) in late and effect.kind is EffectKind.STATUS:
-                self._works.pop((effect.seq, effect.n), None)
-                detail: dict[str, object] = {"outcome": "dropped", "message": "superseded"}
-                outcome = Outcome(state=EffectState.DROPPED, detail=detail)
-                self._outcomes.append((effect, outcome))
+            return set()
+        asked = [(effect.seq, effect.pod_uid) for effect in told]
+        late = set(self.ledger.superseded(self.settings.cluster, effects=asked))
+        return {(effect.seq, effect.n) for effect in told if (effect.seq, effect.pod_uid) in late}
 
     # -- carrying it out -----------------------------------------------------------------------
 
@@ -349,7 +359,7 @@ class BinderService:
     def _perform(self) -> bool:
         """Make one call of each work that may go on: the oldest of each pod."""
         now = self.clock.monotonic_ms()
-        works = self._next_works(now)
+        works = self._allowed(self._next_works(now), now)
         events = [self._stamped(call) for call in self._kube_events[:CALLS_MAX]]
         if not works and not events:
             return False
@@ -371,6 +381,17 @@ class BinderService:
                 chosen[work.pod_key] = work
         return [work for work in chosen.values() if work.not_before_ms <= now][:CALLS_MAX]
 
+    def _allowed(self, works: Sequence[Work], now: int) -> Sequence[Work]:
+        """Hold what the server refused until it is ready: while it starts, it refuses anybody."""
+        refused = [
+            work for work in works if isinstance(work, BindWork | VictimWork) and work.forbidden
+        ]
+        if not refused or self.writer.ready():
+            return works
+        for work in refused:
+            work.not_before_ms = now + READY_MS
+        return [work for work in works if work.not_before_ms <= now]
+
     def _stamped(self, call: CreateEvent) -> CreateEvent:
         """Give a Kubernetes Event its time: six decimals, or the server refuses it."""
         moment = datetime.fromtimestamp(self.clock.now_ms() / 1000, UTC)
@@ -379,7 +400,7 @@ class BinderService:
 
     def _take_answer(self, work: Work, answer: Answer, now: int) -> None:
         if isinstance(work, BindWork):
-            self._count_forbidden(work, answer)
+            self._count_forbidden(work, answer, now)
         outcome = work.take(answer, now)
         if outcome is None:
             return
@@ -395,12 +416,13 @@ class BinderService:
         else:
             self.metrics.events_failed += 1
 
-    def _count_forbidden(self, work: BindWork, answer: Answer) -> None:
+    def _count_forbidden(self, work: BindWork, answer: Answer, now: int) -> None:
         if answer.code not in (401, 403):
             if answer.code and answer.code < 500:
                 self._forbidden_pods = 0
         elif work.forbidden + 1 >= FORBIDDEN_MAX:
             self._forbidden_pods += 1
+            self._ready_at_ms = now + READY_MS
 
     # -- reporting it --------------------------------------------------------------------------
 

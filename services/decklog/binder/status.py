@@ -138,9 +138,9 @@ class VictimWork:
     selected: VictimsSelected
     instance: str
     not_before_ms: int = 0
+    forbidden: int = 0
     _marked: bool = False
     _failures: int = 0
-    _forbidden: int = 0
 
     @property
     def pod_key(self) -> str:
@@ -168,11 +168,12 @@ class VictimWork:
             self._again(answer, now_ms)
             return None
         if answer.code in (401, 403):
-            self._forbidden += 1
-            if self._forbidden > 1:
+            self.forbidden += 1
+            if self.forbidden > 1:
                 return self._refused(answer)
             self._again(answer, now_ms)
             return None
+        self.forbidden = 0
         gone = answer.code in GONE or (answer.code == 409 and self._marked)
         if gone or (answer.ok and self._marked):
             return self._deleted(answer)
