@@ -9,6 +9,7 @@ def parse(arguments: list[str]) -> None:
     The command line is imported here, so that the tests beside these do without it.
     """
     import typer.main  # noqa: PLC0415
+
     from decklog.cli.main import app  # noqa: PLC0415
 
     name: str | None = "decklog"

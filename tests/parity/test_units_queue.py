@@ -45,7 +45,13 @@ def test_a_wrong_answer_is_found() -> None:
         "podMaxBackoffSeconds": 10,
         "maxInUnschedulableSeconds": 300,
     }
-    op = {"t": 0, "op": "pop", "wouldBlock": False, "popped": {"key": "a/b", "attempts": 1}, "changed": {}}
+    op = {
+        "t": 0,
+        "op": "pop",
+        "wouldBlock": False,
+        "popped": {"key": "a/b", "attempts": 1},
+        "changed": {},
+    }
     assert list(Run(config).differences({"ops": [op], "drain": []}))
 
 

@@ -6,7 +6,15 @@ from decklog.binder.bind import DEFINITE_MAX, BindWork
 from decklog.binder.work import Outcome
 from decklog.events.facts import BindFailed, BindSucceeded, BindUnknown, PodAssumed, PodRef
 from decklog.objects.meta import STAMP
-from decklog.ports.cluster import Answer, BindPod, Call, CreateEvent, GetPod, PatchPodStatus
+from decklog.ports.cluster import (
+    Answer,
+    BindPod,
+    Call,
+    CreateEvent,
+    GetPod,
+    PatchPodStatus,
+    RawObject,
+)
 from decklog.ports.ledger import Effect, EffectKind, EffectState
 
 POD = PodRef(uid="u1", namespace="shop", name="cart")
@@ -62,7 +70,7 @@ def run(answers: list[Answer], work: BindWork | None = None) -> Run:
     return done
 
 
-def found(body: dict[str, object]) -> Answer:
+def found(body: RawObject) -> Answer:
     return Answer(code=200, body=body)
 
 

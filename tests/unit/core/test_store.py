@@ -29,7 +29,7 @@ def test_an_older_version_changes_nothing() -> None:
     store = ObjectStore()
     store.upsert("Pod", make("u", version=5))
     assert store.upsert("Pod", make("u", version=4))[2] is False
-    assert store.get("Pod", "u").resource_version == "5"
+    assert store.objects("Pod")["u"].resource_version == "5"
 
 
 def test_a_name_that_comes_back_under_another_uid_replaces_the_old_object() -> None:

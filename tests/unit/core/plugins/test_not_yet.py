@@ -6,7 +6,7 @@ import pytest
 from decklog.core.cache import Cache
 from decklog.core.framework.config import SchedulerConfig
 from decklog.core.framework.interface import CycleState
-from decklog.core.framework.resolve import default_config, resolve
+from decklog.core.framework.resolve import default_config
 from decklog.core.framework.status import SKIP, SUCCESS, Status, unresolvable
 from decklog.core.plugins.not_yet import NotYet
 from decklog.core.plugins.registry import build_profiles, missing_plugins
@@ -16,18 +16,13 @@ from decklog.objects.pod import (
     Pod,
     PodAffinity,
     PodAffinityTerm,
-    TopologySpreadConstraint,
     Volume,
     WeightedPodAffinityTerm,
 )
-from decklog.objects.policy import Service
 from tests.builders import ZONE, make_namespace, make_node, make_pod, make_selector
 from tests.unit.core.columns_builders import make_cache
 from tests.unit.core.plugins.judging import judged
 
-SPREAD = TopologySpreadConstraint(
-    max_skew=1, topology_key=ZONE, when_unsatisfiable="ScheduleAnyway"
-)
 WEB = PodAffinityTerm(topology_key=ZONE, label_selector=make_selector(app="web"))
 
 
@@ -54,12 +49,6 @@ def with_volume(**source: Any) -> Pod:
 @pytest.mark.parametrize(
     ("name", "pod", "what"),
     [
-        pytest.param(
-            "PodTopologySpread",
-            make_pod(topology_spread_constraints=(SPREAD,)),
-            "topology spread constraints",
-            id="spread",
-        ),
         pytest.param(
             "InterPodAffinity",
             make_pod(affinity=Affinity(pod=PodAffinity(required=(WEB,)))),
@@ -174,32 +163,6 @@ def test_anti_affinity_stays_in_its_namespace() -> None:
     placed = make_pod("old", namespace="prod", node_name="node", affinity=apart_from(WEB))
     pod = make_pod("new", labels={"app": "web"})
     assert refusal("InterPodAffinity", pod, make_cache([make_node()], [placed])) == SKIP
-
-
-def test_default_constraints_of_the_configuration_need_the_plugin() -> None:
-    args = {
-        "defaultingType": "List",
-        "defaultConstraints": [
-            {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
-        ],
-    }
-    document = {"profiles": [{"pluginConfig": [{"name": "PodTopologySpread", "args": args}]}]}
-    plugin = plugins(resolve(document))["PodTopologySpread"]
-    columns = make_cache([make_node()]).columns
-    _, status = plugin.pre_filter(CycleState(), make_pod(), columns)
-    assert status == unresolvable("decklog does not support topology spread constraints yet")
-
-
-def test_the_built_in_constraints_only_change_scores() -> None:
-    """They are inert here, and tell the parity suite that scores may differ."""
-    cache = make_cache([make_node()])
-    assert not plugins()["PodTopologySpread"].used_by([make_pod()], cache)
-    cache.set_object("Service", "default/web", Service(uid="u", namespace="default", name="web"))
-    assert plugins()["PodTopologySpread"].used_by([make_pod()], cache)
-    assert refusal("PodTopologySpread", make_pod(), cache) == SKIP
-    args = {"defaultingType": "List"}
-    document = {"profiles": [{"pluginConfig": [{"name": "PodTopologySpread", "args": args}]}]}
-    assert not plugins(resolve(document))["PodTopologySpread"].used_by([make_pod()], cache)
 
 
 def test_at_all_other_points_they_say_nothing() -> None:
