@@ -36,7 +36,7 @@ def green(name: str, on: str = "", **fields: Any) -> Pod:
 def spread(
     key: str = ZONE, when: str = "DoNotSchedule", skew: int = 1, **fields: Any
 ) -> TopologySpreadConstraint:
-    known = {"topology_key": key, "when_unsatisfiable": when, "max_skew": skew}
+    known: dict[str, Any] = {"topology_key": key, "when_unsatisfiable": when, "max_skew": skew}
     return TopologySpreadConstraint(**known | {"label_selector": GREEN} | fields)
 
 
