@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from decklog.core.logarithm import ln
 from decklog.core.pod_counts import QUERIES_MAX, PodCounts, Query
 from decklog.objects.matching import Selector, compile_label_map
+from decklog.objects.pod import Pod
 from tests.unit.core.columns_builders import make_pod
 
 ROWS = 4
@@ -62,7 +63,8 @@ def test_a_query_that_was_forgotten_is_summed_again() -> None:
     )
 )
 def test_kept_counts_equal_a_fresh_count(changes: list[tuple[int, str, bool, bool]]) -> None:
-    counts, there = make_counts(), []
+    counts = make_counts()
+    there: list[tuple[int, Pod]] = []
     asked = [query("red"), query("blue", live=True), Query(None, Selector())]
     for row, color, terminating, leaves in changes:
         if leaves and there:
