@@ -119,8 +119,11 @@ class _Ship:
     def sail(self, stop: Callable[[], bool], spectator: Spectator) -> None:
         """Turn until the story is told and all of it is applied, or until asked to stop."""
         while not stop():
-            if not self._turn(spectator) and self._is_at_rest():
+            if self._turn(spectator):
+                continue
+            if self._is_at_rest():
                 break
+            self._idle_away()
 
     def wait_for_the_auditor(self, patience_ms: int | None) -> None:
         """Let the auditor catch up; somebody who wants to stop waits only so long."""
@@ -159,19 +162,23 @@ class _Ship:
         )
 
     def _turn(self, spectator: Spectator) -> bool:
+        before = self.clock.monotonic_ms()
         busy = self.loop.turn()
         now = self.clock.monotonic_ms()
         if self._started_ms is None and self._watcher.metrics.published:
-            self._started_ms = now
+            self._started_ms = before
         if now - self._shown_ms >= PROGRESS_MS:
             self._shown_ms = now
             spectator.progress(self._progress(now))
         if busy:
             self._applied_ms = now
-            return True
-        if not self._idle.step(self.clock):
+        return busy
+
+    def _idle_away(self) -> None:
+        """Let the auditor work, or sleep. A pod that could be tried waits only for the binder."""
+        is_waited_for = self._scheduler.state.queue.peek() is not None
+        if is_waited_for or not self._idle.step(self.clock):
             self.clock.sleep(IDLE_DELAY)
-        return False
 
     def _is_at_rest(self) -> bool:
         """Whether nothing is left to do: by positions, queue and ledger, never by time."""

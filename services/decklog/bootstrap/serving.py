@@ -41,7 +41,7 @@ def serve(name: str, settings: Settings, *, patience: timedelta = START_MAX) -> 
     clock = SystemClock()
     stop = Stop(clock)
     stop.on_signals()
-    configure_logging(settings.log, Audience.SERVICE, cluster=settings.cluster)
+    configure_logging(settings.log, Audience.SERVICE, cluster=settings.cluster, service=name)
     for unknown in unknown_variables():
         _log.warning("Found a variable that is not a setting", error=str(unknown))
     names = NAMES if name == ALL else (name,)
@@ -58,9 +58,9 @@ def serve(name: str, settings: Settings, *, patience: timedelta = START_MAX) -> 
         loop = Loop([Paced(make_service(each, parts)) for each in names], clock)
         metrics.services, metrics.events = loop.services, parts.storage.events
         health.loop = loop
-        log_start(service=name, instance=parts.instance)
+        log_start(instance=parts.instance)
         run_loop(loop, stop)
-        _log.info("Stopped", service=name)
+        _log.info("Stopped")
     return 0
 
 
