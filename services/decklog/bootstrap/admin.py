@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from decklog.adapters.clock import SystemClock
+from decklog.bootstrap.commands import command_settings
 from decklog.bootstrap.durations import parse_duration
-from decklog.bootstrap.logging import Audience, configure_logging
 from decklog.bootstrap.settings import Settings
-from decklog.bootstrap.sources import load_settings
 from decklog.bootstrap.starting import wait_for
 from decklog.bootstrap.storage import kafka_security, pg_url, sqlite_url
 from decklog.core.errors import BadConfiguration, Refused
@@ -22,7 +21,7 @@ def migrate_up(config: Path | None, data: Path | None, wait: str) -> tuple[Any, 
     from decklog.adapters.ledger.migrate import status, upgrade
     from decklog.adapters.log.embedded import StoreLock
 
-    settings, patience = _settings(config), parse_duration(wait)
+    settings, patience = command_settings(config), parse_duration(wait)
     if data is not None:
         with StoreLock(data):
             url = sqlite_url(data)
@@ -35,7 +34,7 @@ def migrate_down(config: Path | None, data: Path | None, wait: str, revision: st
     from decklog.adapters.ledger.migrate import downgrade
     from decklog.adapters.log.embedded import StoreLock
 
-    settings, patience = _settings(config), parse_duration(wait)
+    settings, patience = command_settings(config), parse_duration(wait)
     if data is not None:
         with StoreLock(_existing(data)):
             return downgrade(sqlite_url(data), revision)
@@ -47,7 +46,7 @@ def schema_status(config: Path | None, data: Path | None, wait: str) -> tuple[An
     """Return where the schema stands, and why this code can't use it; empty if it can."""
     from decklog.adapters.ledger.schema import check, status
 
-    settings, patience = _settings(config), parse_duration(wait)
+    settings, patience = command_settings(config), parse_duration(wait)
     url = sqlite_url(_existing(data)) if data is not None else _url(settings)
     found = _patiently(patience, lambda: status(url))
     try:
@@ -70,7 +69,7 @@ def apply_topics(config: Path | None, wait: str) -> Sequence[Mapping[str, Any]]:
     """Create the topics that are missing; say what is there and how it differs."""
     from decklog.adapters.log import topics
 
-    settings, patience = _settings(config), parse_duration(wait)
+    settings, patience = command_settings(config), parse_duration(wait)
     bootstrap = _bootstrap(settings)
     security = kafka_security(settings.kafka)
     found = _patiently(
@@ -85,7 +84,7 @@ def apply_topics(config: Path | None, wait: str) -> Sequence[Mapping[str, Any]]:
 def describe_topics(config: Path | None, wait: str) -> Sequence[Mapping[str, Any]]:
     from decklog.adapters.log import topics
 
-    settings, patience = _settings(config), parse_duration(wait)
+    settings, patience = command_settings(config), parse_duration(wait)
     bootstrap = _bootstrap(settings)
     security = kafka_security(settings.kafka)
     found = _patiently(
@@ -101,7 +100,7 @@ def list_topics(config: Path | None, wait: str) -> Sequence[Mapping[str, Any]]:
     """Return decklog's topics of all clusters."""
     from decklog.adapters.log import topics
 
-    settings, patience = _settings(config), parse_duration(wait)
+    settings, patience = command_settings(config), parse_duration(wait)
     bootstrap = _bootstrap(settings)
     security = kafka_security(settings.kafka)
     found = _patiently(patience, lambda: topics.list_topics(bootstrap, security=security))
@@ -119,12 +118,6 @@ def list_topics(config: Path | None, wait: str) -> Sequence[Mapping[str, Any]]:
 
 def _result(each: Any) -> dict[str, Any]:
     return {"name": each.name, "state": each.state.value, "drift": list(each.drift)}
-
-
-def _settings(config: Path | None) -> Settings:
-    settings = load_settings(config)
-    configure_logging(settings.log, Audience.COMMAND)
-    return settings
 
 
 def _url(settings: Settings) -> str:

@@ -5,10 +5,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from decklog.adapters.clock import SystemClock
-from decklog.bootstrap.logging import Audience, configure_logging
+from decklog.bootstrap.commands import command_settings
 from decklog.bootstrap.noted import read_note
 from decklog.bootstrap.settings import Settings
-from decklog.bootstrap.sources import load_settings
 from decklog.bootstrap.storage import (
     LEDGER_FILE,
     events_name,
@@ -30,14 +29,13 @@ def open_source(
     Meant is the first of: the folder that is given; what the settings name; the running demo.
     A store may be read at any time, also while its writer runs.
     """
-    settings = load_settings(config)
-    configure_logging(settings.log, Audience.COMMAND)
+    settings = command_settings(config)
     folder = data or settings.store.folder
     if folder is None and settings.is_embedded:
         folder = _demo_folder()
     clock = SystemClock()
     if folder is not None:
-        with _embedded(folder, clock, stream) as source:
+        with _embedded(folder, clock, settings, stream) as source:
             yield source
         return
     with _remote(settings, clock, stream) as source:
@@ -56,7 +54,9 @@ def _demo_folder() -> Path:
 
 
 @contextmanager
-def _embedded(folder: Path, clock: Clock, stream: str | None) -> Iterator[Source]:
+def _embedded(
+    folder: Path, clock: Clock, settings: Settings, stream: str | None
+) -> Iterator[Source]:
     from decklog.adapters.ledger.schema import check_schema
     from decklog.adapters.ledger.sql import SqlLedger
     from decklog.adapters.log.embedded import EmbeddedLog
@@ -69,7 +69,7 @@ def _embedded(folder: Path, clock: Clock, stream: str | None) -> Iterator[Source
     with ExitStack() as stack:
         ledger = SqlLedger(url, clock=clock, read_only=True)
         stack.callback(ledger.close)
-        name = stream or _only_stream(ledger.streams(), str(folder))
+        name = stream or _meant(ledger.streams(), settings, str(folder))
         events = EmbeddedLog(folder, events_name(name), read_only=True)
         stack.callback(events.close)
         yield Source(ledger=ledger, events=events, stream=name, clock=clock)
@@ -90,7 +90,7 @@ def _remote(settings: Settings, clock: Clock, stream: str | None) -> Iterator[So
         from decklog.adapters.ledger.sql import SqlLedger
 
         ledger = SqlLedger(url, clock=clock, read_only=True)
-        stream = _only_stream(ledger.streams(), settings.pg.database)
+        stream = _meant(ledger.streams(), settings, settings.pg.database)
         ledger.close()
     settings = settings.model_copy(update={"cluster": stream})
     with remote_storage(
@@ -100,12 +100,14 @@ def _remote(settings: Settings, clock: Clock, stream: str | None) -> Iterator[So
         yield Source(ledger=storage.ledger, events=storage.events, stream=stream, clock=clock)
 
 
-def _only_stream(names: Sequence[str], where: str) -> str:
-    """Return the one cluster that the ledger knows; where it knows several, one must be named."""
+def _meant(names: Sequence[str], settings: Settings, where: str) -> str:
+    """Return the one cluster that the ledger knows; of several, the one that the settings name."""
     if not names:
         msg = f"no history yet in {where!r}: nobody has led a stream there"
         raise NotFound(msg)
-    if len(names) > 1:
-        msg = f"which cluster of {where!r}? Set DECKLOG_CLUSTER to one of {', '.join(names)}"
-        raise BadConfiguration(msg)
-    return names[0]
+    if len(names) == 1:
+        return names[0]
+    if "cluster" in settings.model_fields_set and settings.cluster in names:
+        return settings.cluster
+    msg = f"which cluster of {where!r}? Set DECKLOG_CLUSTER to one of {', '.join(names)}"
+    raise BadConfiguration(msg)
