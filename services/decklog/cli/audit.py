@@ -70,12 +70,8 @@ def list_(
     from decklog.history.audit import list_decisions
     from decklog.history.positions import Latest, resolve
 
-    if all_namespaces and namespace:
-        msg = "-n names one namespace, and -A means all: say one of them"
-        raise typer.BadParameter(msg, param_hint="--namespace")
-    if since is not None and after is not None:
-        msg = "--since is short for --from: say one of them"
-        raise typer.BadParameter(msg, param_hint="--since")
+    _refuse_both(all_namespaces and namespace, "--namespace", "-n names one namespace, -A all")
+    _refuse_both(since is not None and after is not None, "--since", "--since is short for --from")
     if limit is None and sys.stdout.isatty():
         limit = LIMIT_ON_TERMINAL
     where = {"namespace": namespace, "node": node, "kind": kind, "reason": reason}
@@ -87,6 +83,12 @@ def list_(
     if page.more:
         typer.echo(f"decklog: the newest {len(page.items)}; there are more: --limit", err=True)
     return exit_codes.OK
+
+
+def _refuse_both(given: object, option: str, why: str) -> None:
+    if given:
+        msg = f"{why}: say one of them"
+        raise typer.BadParameter(msg, param_hint=option)
 
 
 @app.command()

@@ -232,7 +232,6 @@ class _Walk:
 def facts(report: VerifyReport) -> dict[str, Any]:
     """Return the report as plain data."""
     chain, replay = report.chain, report.replay
-    divergence = replay.first_divergence
     return {
         "stream": report.stream,
         "verdict": report.verdict.value,
@@ -268,14 +267,7 @@ def facts(report: VerifyReport) -> dict[str, Any]:
             "policies": replay.policies,
             "seconds": replay.seconds,
             "unchecked": replay.unchecked or None,
-            "firstDivergence": None
-            if divergence is None
-            else {
-                "tick": divergence.tick,
-                "seq": divergence.seq,
-                "recorded": divergence.want.decode(errors="replace"),
-                "decidedAgain": divergence.got.decode(errors="replace"),
-            },
+            "firstDivergence": _divergence_facts(replay.first_divergence),
             "notRedecided": [
                 {
                     "rules": rules,
@@ -291,4 +283,15 @@ def facts(report: VerifyReport) -> dict[str, Any]:
             for found in report.findings
         ],
         "seconds": report.seconds,
+    }
+
+
+def _divergence_facts(divergence: Divergence | None) -> dict[str, Any] | None:
+    if divergence is None:
+        return None
+    return {
+        "tick": divergence.tick,
+        "seq": divergence.seq,
+        "recorded": divergence.want.decode(errors="replace"),
+        "decidedAgain": divergence.got.decode(errors="replace"),
     }
