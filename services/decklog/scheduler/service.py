@@ -1,10 +1,12 @@
 """One scheduler of a cluster: standby until it may lead, then a tick at a time."""
 
 import gc
+import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import islice
 from typing import Final
 
 import structlog
@@ -28,11 +30,16 @@ from decklog.ports.sealing import ChainHead, seal
 
 UNFINISHED_MAX: Final = 2_000
 """Effects that the binder has yet to finish, beyond which no cycles are run."""
+UNFINISHED_ROOM: Final = UNFINISHED_MAX - CYCLES_MAX
+"""As many may there be before a tick, so that it does not go beyond."""
 UNFINISHED_CHECK_MS: Final = 50
 STANDBY_TRY_MS: Final = 1_000
 """How often a standby asks whether it may lead: the beat of a leader."""
 GATHER: Final = timedelta(milliseconds=20)
 """How long events are gathered for when nothing is ready."""
+
+_NOT_MARKED: Final = sys.maxsize
+"""As a marker's position: it has to be written yet, so no cycle may run."""
 
 _log = structlog.get_logger()
 
@@ -113,8 +120,8 @@ class SchedulerService:
         missing = len(KINDS) - len(self.state.complete)
         if missing:
             found["cluster"] = f"{missing} kinds were not listed yet"
-        if self._unfinished > UNFINISHED_MAX:
-            found["effects"] = f"more than {UNFINISHED_MAX} effects are unfinished"
+        if self._chain is not None and self._unfinished > UNFINISHED_ROOM:
+            found["effects"] = f"the binder has {self._unfinished} effects to finish"
         return found
 
     def stop(self) -> None:
@@ -177,7 +184,7 @@ class SchedulerService:
         if head is None:
             raise Deposed(stream, generation=ours, found=found)
         self._chain = replace(self._chain, generation=head.generation)
-        self._mark(head.generation)
+        self._marker = _NOT_MARKED
 
     def _mark(self, generation: int) -> None:
         """Announce the generation; cycles run when the marker was read back."""
@@ -213,6 +220,7 @@ class SchedulerService:
             rules=RULES,
         )
         self._taken = None
+        self._unfinished = UNFINISHED_MAX  # What the last leader left is not known before we ask.
         self.metrics.leading = True
         _log.info("Took over", generation=head.generation, position=self._marker, seq=head.seq)
         return True
@@ -221,6 +229,9 @@ class SchedulerService:
 
     def _lead(self) -> bool:
         """Decide one tick and commit it; say whether there was anything to do."""
+        assert self._chain is not None
+        if self._marker == _NOT_MARKED:
+            self._mark(self._chain.generation)
         if self._uncommitted is None:
             self._uncommitted = self._decide()
         if self._uncommitted is not None:
@@ -235,14 +246,14 @@ class SchedulerService:
     def _decide(self) -> tuple[TickCommit, ChainHead] | None:
         assert self._chain is not None
         read = self._read()
+        records = [record for record, _ in read]
+        self._check_leaders(records)
         now = max(self.state.now_ms, self._clock_base_ms + self.clock.monotonic_ms())
         timer = self.state.next_timer_ms()
         may_run = self._may_run_cycles(read)
         ready = may_run and self.state.queue.peek() is not None
         if not read and not ready and (timer is None or timer > now):
             return None
-        records = [record for record, _ in read]
-        self._check_leaders(records)
         self._check_digests(records, [entry for _, entry in read])
         result = self._ticks.run(
             now_ms=now,
@@ -262,8 +273,10 @@ class SchedulerService:
         )
 
     def _read(self) -> list[tuple[Record, Entry]]:
+        while self._rest and self._rest[0][0].position <= self.state.position:
+            self._rest.popleft()
         if self._rest:
-            return [self._rest.popleft() for _ in range(min(len(self._rest), EVENTS_MAX))]
+            return list(islice(self._rest, EVENTS_MAX))  # Kept until a tick has applied them.
         timeout = self.settings.patience
         if self.state.queue.peek() is not None:
             timeout = timedelta(0)
@@ -279,7 +292,7 @@ class SchedulerService:
         return self._binder_keeps_up()
 
     def _binder_keeps_up(self) -> bool:
-        if self._unfinished <= UNFINISHED_MAX - CYCLES_MAX:
+        if self._unfinished <= UNFINISHED_ROOM:
             return True
         now = self.clock.monotonic_ms()
         if now >= self._unfinished_at_ms:
@@ -288,7 +301,7 @@ class SchedulerService:
             )
             self._unfinished_at_ms = now + UNFINISHED_CHECK_MS
             self.metrics.unfinished = self._unfinished
-        return self._unfinished <= UNFINISHED_MAX - CYCLES_MAX
+        return self._unfinished <= UNFINISHED_ROOM
 
     def _commit(self, sealed: tuple[TickCommit, ChainHead]) -> None:
         commit, after = sealed
