@@ -21,11 +21,13 @@ def decklog(
     )
 
 
-def start_decklog(*arguments: str | Path) -> subprocess.Popen[str]:
+def start_decklog(
+    *arguments: str | Path, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
     """Start a command that goes on until it is stopped."""
     return subprocess.Popen(
         [sys.executable, "-m", "decklog", *map(str, arguments)],
-        env=_plain(),
+        env={**_plain(), **(env or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

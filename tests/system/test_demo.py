@@ -43,7 +43,7 @@ def summary(*arguments: str | Path, want: int = 0) -> dict[str, Any]:
 def test_check_proves_that_every_pod_is_bound_or_explained() -> None:
     done = decklog("demo", "--check", "--pods", "120")
     assert done.returncode == 0, done.stderr
-    assert "Verified  120 decisions" in done.stdout
+    assert "Verified. 120 decisions" in done.stdout
     assert "seed 42 · embedded log, temporary, removed at exit" in done.stdout
     assert done.stderr == ""
 

@@ -30,8 +30,8 @@ from decklog.ports.cluster import ClusterReader, RawObject
 from decklog.ports.ledger import Ledger
 from decklog.ports.log import Log
 
-LOOK: Final = timedelta(milliseconds=100)
-"""How often the processes and their positions are looked at; the dear questions come later."""
+LOOK: Final = timedelta(milliseconds=200)
+"""How often the processes and the position of the ledger are looked at."""
 AUDITOR_NICENESS: Final = 10
 """Nobody waits for the auditor, so it does not take the processor from those who are waited for."""
 _TRIED: Final = ("active", "backoff")
@@ -186,16 +186,15 @@ class _Watch:
     expected: int | None = None
     """Pods of the story; None: it has no end."""
     _started_ms: int | None = None
-    _rested: tuple[int, int] | None = None
-    """The position at which everything was applied, and since when (ms)."""
+    _seen: tuple[int, int] | None = None
+    """The position up to which everything is applied, and since when (ms)."""
 
     def follow(self, stop: Callable[[], bool], spectator: Spectator) -> None:
         """Keep the processes running until all is at rest, or until asked to stop."""
         while not stop():
             self.fleet.tend()
             try:
-                self._show(spectator)
-                if self._is_at_rest():
+                if self._look(spectator):
                     break
             except TransientError:
                 pass  # Somebody was just killed; the next look will tell.
@@ -227,25 +226,32 @@ class _Watch:
             restarts=dict(self.fleet.restarts),
         )
 
-    def _is_at_rest(self) -> bool:
-        """Whether nothing is left to do. The cheap questions come first."""
+    def _look(self, spectator: Spectator) -> bool:
+        """Look once; say whether nothing is left to do. One cheap question while they work."""
         head = self.ledger.head(self.stream)
-        if self.expected is None or head is None:
+        if head is None:
             return False
-        last = self.events.bounds()[1]
-        unfinished = self.ledger.unfinished_effects(self.stream, limit=1)
-        if last < 0 or head.cursor < last or unfinished:
-            self._rested = None
+        now = self.clock.now_ms()
+        seconds = (now - (self._start_ms() or now)) / 1000
+        spectator.progress(Progress(decisions=head.seq, position=head.cursor, seconds=seconds))
+        if self._seen is None or self._seen[0] != head.cursor:
+            self._seen = (head.cursor, now)
             return False
-        if self._rested is None or self._rested[0] != last:
-            self._rested = (last, self.clock.now_ms())
-        if not self._queue_is_empty(last) or self.ledger.open_assumes(self.stream):
+        return self.expected is not None and self._is_at_rest(head.cursor, self.expected)
+
+    def _is_at_rest(self, cursor: int, expected: int) -> bool:
+        """Whether nothing is left to do. The dearest questions come last."""
+        if self.events.bounds()[1] != cursor or not self._queue_is_empty(cursor):
+            return False
+        if self.ledger.unfinished_effects(self.stream, limit=1):
+            return False
+        if self.ledger.open_assumes(self.stream):
             return False
         pods = self._objects("Pod")
-        if len(pods) < self.expected:
+        if len(pods) < expected:
             return False
         pending = fates(pods, self.ledger, self.stream)[Fate.PENDING]
-        return not pending and self.events.bounds()[1] == last
+        return not pending and self.events.bounds()[1] == cursor
 
     def _queue_is_empty(self, position: int) -> bool:
         """Whether the leader has applied everything and would try nobody now."""
@@ -287,21 +293,8 @@ class _Watch:
         lines = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))
         return {name: float(value) for name, _, value in lines}
 
-    def _show(self, spectator: Spectator) -> None:
-        head = self.ledger.head(self.stream)
-        if head is None:
-            return
-        start_ms = self._start_ms()
-        spectator.progress(
-            Progress(
-                decisions=head.seq,
-                position=head.cursor,
-                seconds=(self.clock.now_ms() - start_ms) / 1000 if start_ms else 0,
-            )
-        )
-
     def _wall_ms(self) -> int:
-        ended_ms = self._rested[1] if self._rested else self.clock.now_ms()
+        ended_ms = self._seen[1] if self._seen else self.clock.now_ms()
         return max(0, ended_ms - (self._start_ms() or ended_ms))
 
     def _start_ms(self) -> int | None:

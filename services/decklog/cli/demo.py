@@ -1,5 +1,6 @@
 """`decklog demo`: everything at once, to look at and to check."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,9 +41,7 @@ NodesOption = Annotated[
 ]
 PodsOption = Annotated[
     int | None,
-    typer.Option(
-        "--pods", metavar="N", min=0, help="Pods of the story. Without: no end, until ^C."
-    ),
+    typer.Option("--pods", metavar="N", min=0, help="Pods of the story. Without: no end."),
 ]
 RateOption = Annotated[
     float | None,
@@ -64,8 +63,8 @@ def demo(
 ) -> int:
     """Run a simulated cluster and every service of decklog, and watch it schedule.
 
-    Without options it goes on until ^C. With --pods, --check or --manifests it ends by itself
-    when every pod is bound or explained.
+    Without options it goes on until ^C. With --pods, --check or --manifests, and where no terminal
+    is, it ends by itself when every pod is bound or explained.
 
     \b
     Examples:
@@ -76,7 +75,7 @@ def demo(
     from decklog.bootstrap.demos import Request, run_request
     from decklog.cli.demo_text import Screen
 
-    has_end = check or bool(manifests) or pods is not None
+    has_end = check or bool(manifests) or pods is not None or (rate is None and not _is_watched())
     request = Request(
         seed=seed,
         node_count=nodes,
@@ -92,6 +91,11 @@ def demo(
         outcome = run_request(request, screen)
         screen.end(outcome)
     return _code(outcome, check=check)
+
+
+def _is_watched() -> bool:
+    """Whether a person looks on, who can end it."""
+    return sys.stdout.isatty() or sys.stderr.isatty()
 
 
 def _code(outcome: "Outcome", *, check: bool) -> int:

@@ -127,7 +127,7 @@ def summary(outcome: "Outcome") -> list[str]:
 def verdict(outcome: "Outcome") -> str:
     proof = outcome.proof
     if proof.verified:
-        return f"Verified  {outcome.decisions} decisions, each taken again and identical"
+        return f"Verified. {outcome.decisions} decisions, each taken again and identical"
     if proof.verified is None:
         return "Unproved  not every decision was taken again before the end"
     said = proof.why_not or f"{proof.divergences} decisions differ: `decklog verify` says which"
