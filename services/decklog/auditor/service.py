@@ -6,6 +6,7 @@ from typing import Final
 
 import structlog
 
+from decklog.core.errors import IllegalTransition
 from decklog.ports.clock import Clock
 from decklog.ports.ledger import ZERO_HASH, Anchor, Divergence, Ledger
 from decklog.ports.log import Log
@@ -52,17 +53,22 @@ class AuditorService:
     _idle_until_ms: int = 0
     _last_now_ms: int = 0
     _broken: str = ""
+    _is_stuck: bool = False
+    """A tick records what cannot be, so nothing after it can be decided again."""
 
     def step(self) -> bool:
         """Walk some ticks and store what was found together with how far we are."""
         now = self.clock.monotonic_ms()
-        if now < self._idle_until_ms:
+        if now < self._idle_until_ms or self._is_stuck:
             return False
         if self._redecider is None:
             self._redecider = self._start(now)
         if self._cursor is None:
-            for redecided in self._redecider.walk(limit=TICKS_A_STEP):
-                self._note(redecided)
+            try:
+                for redecided in self._redecider.walk(limit=TICKS_A_STEP):
+                    self._note(redecided)
+            except IllegalTransition as error:
+                self._note_impossible(self._redecider.next_tick, error)
         if self._cursor is None:
             self._idle_until_ms = now + IDLE_MS
             return False
@@ -100,16 +106,34 @@ class AuditorService:
         self._last_now_ms = tick.row.now_ms
         self._cursor = (tick.row.cursor, tick.row.tick, tick.row.seq)
 
+    def _note_impossible(self, tick: RecordedTick | None, error: IllegalTransition) -> None:
+        """Say that the ledger holds what cannot have been decided; there is no way past it."""
+        assert tick is not None
+        self._is_stuck = True
+        row = tick.row
+        self._note_broken(f"tick {row.tick}: what it records cannot be: {error}")
+        self.metrics.divergences += 1
+        self._found.append(
+            Divergence(tick=row.tick, seq=row.seq, want=row.payload, got=str(error).encode())
+        )
+        if self._cursor is None:
+            before = self.ledger.consumer_cursor(self.cluster, self.name)
+            self._cursor = before or (-1, 0, 0)
+
+    def _note_broken(self, finding: str) -> None:
+        if not self._broken:
+            self._broken = finding
+            _log.error("Chain is broken", error=finding)
+        self.metrics.chain_breaks += 1
+
     def _check_chains(self, tick: RecordedTick) -> None:
         finding = check_tick_chain(self._tick_hash, tick.row)
         self._tick_hash = tick.row.hash
         for row in tick.rows:
             finding = finding or check_decision_chain(self._seq_hash, row)
             self._seq_hash = row.hash
-        if finding and not self._broken:
-            self._broken = finding
-            _log.error("Chain is broken", error=finding)
-        self.metrics.chain_breaks += finding is not None
+        if finding:
+            self._note_broken(finding)
 
     def _store(self, cursor: tuple[int, int, int], now: int) -> None:
         _, tick, seq = cursor

@@ -51,6 +51,11 @@ class Redecider:
     def __post_init__(self) -> None:
         self.reader = TickReader(self.ledger, self.log, self.stream)
 
+    @property
+    def next_tick(self) -> RecordedTick | None:
+        """The tick that is walked next, if it was read already."""
+        return self._ahead[0] if self._ahead else None
+
     def walk(self, *, limit: int) -> Iterator[Redecided]:
         """Yield the next ticks, up to `limit`, as they are recorded."""
         if not self._ahead:
