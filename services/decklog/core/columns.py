@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from decklog.core.pod_class import PodClass
 from decklog.core.pod_counts import Query
+from decklog.core.pod_terms import CarriedTerm
 from decklog.objects.node import Node
 from decklog.objects.pod import Pod
 from decklog.objects.selectors import Taint
@@ -121,6 +122,24 @@ class NodeColumns(Protocol):
 
     def matching_pods(self, query: Query) -> Int64s:
         """Return the number of pods per row that the query counts; nobody writes into it."""
+        ...
+
+    def label_value_count(self, key: str) -> int:
+        """Return the length of `label_values`."""
+        ...
+
+    def matching_per_value(self, query: Query, key: str) -> Int64s:
+        """Return the same per value of a label, as `label_ids` numbers them; 0 counts nothing."""
+        ...
+
+    def carried_terms(
+        self, pod: Pod, namespace_labels: Mapping[str, str]
+    ) -> Sequence[CarriedTerm]:
+        """Return the affinity terms of placed pods that mean this pod."""
+        ...
+
+    def carriers_per_value(self, carried: CarriedTerm) -> Int64s:
+        """Return the number of pods that carry the term, per value of its topology key."""
         ...
 
     def image_state(self, name: str) -> tuple[Int64s, Int64s] | None:

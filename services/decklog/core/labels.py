@@ -41,6 +41,10 @@ class LabelColumns:
         """Return the key's column; `label_sets` gives all rows' labels, in case it is new."""
         return self._column(key, label_sets).ids
 
+    def value_count(self, key: str, label_sets: LabelSets) -> int:
+        """Return the length of `values`, without making them."""
+        return len(self._column(key, label_sets).values)
+
     def values(self, key: str, label_sets: LabelSets) -> Sequence[str]:
         """Return the key's values; index 0 stands for an absent label."""
         values = self._column(key, label_sets).values.values

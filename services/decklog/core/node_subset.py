@@ -9,6 +9,8 @@ import numpy as np
 from decklog.core.columns import Bools, Int32s, Int64s, NodeColumns, Rows
 from decklog.core.pod_class import PodClass
 from decklog.core.pod_counts import Query
+from decklog.core.pod_terms import CarriedTerm
+from decklog.core.row_counts import sums_by_value
 from decklog.objects.node import Node
 from decklog.objects.pod import Pod
 from decklog.objects.selectors import Taint
@@ -121,6 +123,21 @@ class NodeSubset:
     def matching_pods(self, query: Query) -> Int64s:
         return self.table.matching_pods(query)[self._at]
 
+    def label_value_count(self, key: str) -> int:
+        return self.table.label_value_count(key)
+
+    def matching_per_value(self, query: Query, key: str) -> Int64s:
+        return self._sums(key, self.matching_pods(query))
+
+    def carried_terms(
+        self, pod: Pod, namespace_labels: Mapping[str, str]
+    ) -> Sequence[CarriedTerm]:
+        return self.table.carried_terms(pod, namespace_labels)
+
+    def carriers_per_value(self, carried: CarriedTerm) -> Int64s:
+        counts = carried.counts.by_row[: len(self.table)]
+        return self._sums(carried.term.topology_key, counts[self._at])
+
     def image_state(self, name: str) -> tuple[Int64s, Int64s] | None:
         state = self.table.image_state(name)
         return None if state is None else (state[0][self._at], state[1][self._at])
@@ -151,6 +168,9 @@ class NodeSubset:
     @cached_property
     def _index(self) -> dict[int, int]:
         return {row: index for index, row in enumerate(self.rows.tolist())}
+
+    def _sums(self, key: str, counts: Int64s) -> Int64s:
+        return sums_by_value(self.label_ids(key), counts, self.label_value_count(key))
 
     def _own(self, rows: Sequence[int]) -> list[int]:
         return [self._index[row] for row in rows if row in self._index]

@@ -19,6 +19,7 @@ from decklog.core.labels import LabelColumns
 from decklog.core.node_subset import NodeSubset
 from decklog.core.pod_class import PodClass, PodClasses
 from decklog.core.pod_counts import PodCounts, Query
+from decklog.core.pod_terms import CarriedTerm, PodTerms
 from decklog.core.ports import PortTable
 from decklog.core.resource_names import NATIVE, PODS
 from decklog.core.select import name_hash
@@ -69,6 +70,7 @@ class NodeTable:
         self._labels = LabelColumns()
         self._ports = PortTable()
         self._counts = PodCounts()
+        self._terms = PodTerms()
         self._nodes: list[Node] = []
         self._pods: list[_RowPods] = []
         self._rows: dict[str, int] = {}
@@ -119,6 +121,21 @@ class NodeTable:
 
     def matching_pods(self, query: Query) -> Int64s:
         return self._counts.column(query)[: len(self.names)]
+
+    def label_value_count(self, key: str) -> int:
+        return self._labels.value_count(key, self._label_sets)
+
+    def matching_per_value(self, query: Query, key: str) -> Int64s:
+        return self._counts.per_value(query, key, *self._values(key))
+
+    def carried_terms(
+        self, pod: Pod, namespace_labels: Mapping[str, str]
+    ) -> Sequence[CarriedTerm]:
+        return self._terms.meaning(pod, namespace_labels)
+
+    def carriers_per_value(self, carried: CarriedTerm) -> Int64s:
+        key = carried.term.topology_key
+        return carried.counts.per_value(key, *self._values(key))
 
     def image_state(self, name: str) -> tuple[Int64s, Int64s] | None:
         return self.images.states(name, len(self.names))
@@ -202,7 +219,7 @@ class NodeTable:
         self.unschedulable[row] = node.unschedulable
         self.taint_set_id[row] = self._taint_sets.number(node.taints)
         self.feature_set_id[row] = self._feature_sets.number(frozenset(node.declared_features))
-        self._labels.set(row, node.labels)
+        self._set_labels(row, node.labels)
         self._set_allocatable(row, node)
         self.touch_static(row)
 
@@ -215,7 +232,7 @@ class NodeTable:
         self.unschedulable[row] = False
         self.taint_set_id[row] = 0
         self.feature_set_id[row] = 0
-        self._labels.set(row, NO_LABELS)
+        self._set_labels(row, NO_LABELS)
         self.allocatable[:, row] = 0
         self.allowed_pods[row] = 0
         self.touch_static(row)
@@ -247,9 +264,11 @@ class NodeTable:
         if pod.affinity is not None:
             if has_affinity(pod):
                 on_row.with_affinity.append(pod)
+                self._terms.change(row, pod, 1, anti=False)
                 self._affinity_rows[row] = None
             if has_required_anti_affinity(pod):
                 on_row.with_required_anti_affinity.append(pod)
+                self._terms.change(row, pod, 1, anti=True)
                 self._required_anti_affinity_rows[row] = None
         self.touched.append(row)
 
@@ -269,18 +288,36 @@ class NodeTable:
         if pod.volumes:
             self._add_claims(row, pod, -1)
         if given.affinity is not None:
-            if has_affinity(given) and not _remove(on_row.with_affinity, pod.uid):
-                self._affinity_rows.pop(row, None)
-            if has_required_anti_affinity(given) and not _remove(
-                on_row.with_required_anti_affinity, pod.uid
-            ):
-                self._required_anti_affinity_rows.pop(row, None)
+            if has_affinity(given):
+                self._remove_terms(row, on_row.with_affinity, pod.uid, anti=False)
+                if not on_row.with_affinity:
+                    self._affinity_rows.pop(row, None)
+            if has_required_anti_affinity(given):
+                self._remove_terms(row, on_row.with_required_anti_affinity, pod.uid, anti=True)
+                if not on_row.with_required_anti_affinity:
+                    self._required_anti_affinity_rows.pop(row, None)
         self.touched.append(row)
+
+    def _remove_terms(self, row: int, pods: list[Pod], uid: str, *, anti: bool) -> None:
+        """Take the pod off the list, and what it was listed for out of the counts."""
+        listed = _remove(pods, uid)
+        if listed is not None:
+            self._terms.change(row, listed, -1, anti=anti)
 
     def used_ports(self, row: int) -> list[tuple[str, str, int]]:
         return self._ports.of_row(row)
 
     # -- rows and arrays -----------------------------------------------------------------------
+
+    def _values(self, key: str) -> tuple[Int32s, int]:
+        """Return each row's number of the label's value, up to the capacity, and how many are."""
+        ids = self._labels.ids(key, self._label_sets)
+        return ids, self._labels.value_count(key, self._label_sets)
+
+    def _set_labels(self, row: int, labels: Mapping[str, str]) -> None:
+        self._labels.set(row, labels)
+        self._counts.forget_values()
+        self._terms.forget_values()
 
     def _label_sets(self) -> Iterable[Mapping[str, str]]:
         return (node.labels for node in self._nodes)
@@ -339,6 +376,7 @@ class NodeTable:
         self.images.grow(capacity)
         self._labels.grow(capacity)
         self._counts.grow(capacity)
+        self._terms.grow(capacity)
 
     def _show(self) -> None:
         """Show the rows in use: capacity is grown ahead of them."""
@@ -372,15 +410,15 @@ def _says_the_same(old: Node, new: Node, sizes: Mapping[str, int]) -> bool:
     )
 
 
-def _remove(pods: list[Pod], uid: str) -> bool:
-    """Let the last pod take the place of the one with the uid; say whether pods are left."""
+def _remove(pods: list[Pod], uid: str) -> Pod | None:
+    """Let the last pod take the place of the one with the uid, and return that one."""
     for index, pod in enumerate(pods):
         if pod.uid == uid:
             last = pods.pop()
             if index < len(pods):
                 pods[index] = last
-            break
-    return bool(pods)
+            return pod
+    return None
 
 
 def _count(counts: dict[str, int], key: str, change: int) -> None:

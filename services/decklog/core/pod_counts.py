@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from decklog.core.row_counts import Counts, Ids, RowCounts
 from decklog.objects.matching import Selector
 from decklog.objects.pod import Pod
 
-Counts = npt.NDArray[np.int64]
 QUERIES_MAX: Final = 512
 """Columns kept: 5,000 rows cost 40 kB each, 20 MB in all."""
 
@@ -30,6 +29,15 @@ class Query:
     selector: Selector
     live_only: bool = False
     """Leave out pods that are being deleted."""
+    _hash: int = field(init=False, compare=False, repr=False)
+    """A query is looked up in every cycle, and its parts are many."""
+
+    def __post_init__(self) -> None:
+        digest = hash((self.namespaces, self.selector, self.live_only))
+        object.__setattr__(self, "_hash", digest)
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +54,7 @@ class _LabelClass:
 @dataclass(slots=True, eq=False)
 class _Column:
     query: Query
-    counts: Counts
+    counts: RowCounts
     total: int = 0
 
 
@@ -63,9 +71,7 @@ class PodCounts:
     def grow(self, capacity: int) -> None:
         self.capacity = capacity
         for column in self._columns.values():
-            grown = np.zeros(capacity, dtype=np.int64)
-            grown[: len(column.counts)] = column.counts
-            column.counts = grown
+            column.counts.grow(capacity)
 
     def add(self, row: int, pod: Pod) -> None:
         self._change(row, pod, 1)
@@ -75,7 +81,16 @@ class PodCounts:
 
     def column(self, query: Query) -> Counts:
         """Return the number of matching pods per row, up to the capacity. Nobody writes into it."""
-        return self._column(query).counts
+        return self._column(query).counts.by_row
+
+    def per_value(self, query: Query, key: str, ids: Ids, size: int) -> Counts:
+        """Return the number of matching pods by the number of the label's value. Read only."""
+        return self._column(query).counts.per_value(key, ids, size)
+
+    def forget_values(self) -> None:
+        """Labels of rows changed: sum per value anew when somebody asks."""
+        for column in self._columns.values():
+            column.counts.by_value.clear()
 
     def total(self, query: Query) -> int:
         """Return the number of matching pods on all rows, ghosts' included."""
@@ -98,7 +113,7 @@ class PodCounts:
         else:
             del kind.rows[row]
         for column in kind.columns:
-            column.counts[row] += change
+            column.counts.change(row, change)
             column.total += change
         if not kind.rows:
             del self._classes[_key(pod)]
@@ -114,11 +129,11 @@ class PodCounts:
         return kind
 
     def _sum(self, query: Query) -> _Column:
-        column = _Column(query, np.zeros(self.capacity, dtype=np.int64))
+        column = _Column(query, RowCounts(np.zeros(self.capacity, dtype=np.int64)))
         for kind in self._matching(query):
             kind.columns.append(column)
             for row, count in kind.rows.items():
-                column.counts[row] += count
+                column.counts.by_row[row] += count
                 column.total += count
         return column
 

@@ -23,8 +23,7 @@ from decklog.core.framework.interface import (
     Scores,
 )
 from decklog.core.framework.status import SKIP, SUCCESS, Status, unresolvable
-from decklog.objects.matching import matches_labels
-from decklog.objects.pod import Pod, PodAffinity, PodAffinityTerm
+from decklog.objects.pod import Pod
 
 Args = Mapping[str, Any]
 EXCLUSIVE_DISKS: Final = ("gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd")
@@ -86,48 +85,6 @@ class NotYet:
         return ()
 
 
-# -- affinity between pods -----------------------------------------------------------------------
-
-
-def _pod_affinity(pod: Pod, _args: Args) -> str:
-    if pod.affinity is None:
-        return ""
-    stanzas = (pod.affinity.pod, pod.affinity.pod_anti)
-    if any(one is not None and (one.required or one.preferred) for one in stanzas):
-        return "affinity between pods"
-    return ""
-
-
-def _anti_affinity_of_others(state: CycleState, pod: Pod, nodes: NodeColumns) -> str:
-    """Say whether a pod that is placed already keeps this one away from somewhere."""
-    for row in nodes.required_anti_affinity_rows:
-        for other in nodes.pods_with_required_anti_affinity(row):
-            stanza = other.affinity.pod_anti if other.affinity is not None else None
-            if stanza is not None and _selects(stanza, other, pod, state.cluster):
-                return f"the anti-affinity of pod {other.key}"
-    return ""
-
-
-def _selects(stanza: PodAffinity, owner: Pod, pod: Pod, cluster: ClusterView | None) -> bool:
-    return any(
-        _is_in_namespaces(term, owner, pod, cluster)
-        and matches_labels(term.label_selector, pod.labels)
-        for term in stanza.required
-    )
-
-
-def _is_in_namespaces(
-    term: PodAffinityTerm, owner: Pod, pod: Pod, cluster: ClusterView | None
-) -> bool:
-    if not term.namespaces and term.namespace_selector is None:
-        return pod.namespace == owner.namespace
-    if pod.namespace in term.namespaces:
-        return True
-    namespace = None if cluster is None else cluster.objects("Namespace").get(pod.namespace)
-    labels = {} if namespace is None else namespace.labels
-    return matches_labels(term.namespace_selector, labels)
-
-
 # -- volumes -------------------------------------------------------------------------------------
 
 
@@ -161,9 +118,4 @@ FEATURES: Final = (
     Feature(name="NodeVolumeLimits", asked_of=_limited),
     Feature(name="VolumeBinding", asked_of=_claims),
     Feature(name="VolumeZone", asked_of=_claims),
-    Feature(
-        name="InterPodAffinity",
-        asked_of=_pod_affinity,
-        asked_by_others=_anti_affinity_of_others,
-    ),
 )

@@ -15,6 +15,7 @@ from decklog.core.plugins.default_binder import DefaultBinder
 from decklog.core.plugins.default_preemption import DefaultPreemption
 from decklog.core.plugins.dynamic_resources import DynamicResources
 from decklog.core.plugins.image_locality import ImageLocality
+from decklog.core.plugins.inter_pod_affinity import InterPodAffinity
 from decklog.core.plugins.node_affinity import make_node_affinity
 from decklog.core.plugins.node_declared_features import NodeDeclaredFeatures
 from decklog.core.plugins.node_name import NodeName
@@ -59,6 +60,13 @@ def _spread(args: Args, _parity: Parity) -> Plugin:
     )
 
 
+def _affinity(args: Args, _parity: Parity) -> Plugin:
+    return InterPodAffinity(
+        hard_pod_affinity_weight=args["hardPodAffinityWeight"],
+        ignore_preferred_terms_of_existing_pods=args["ignorePreferredTermsOfExistingPods"],
+    )
+
+
 def _not_yet(feature: Feature, args: Args, _parity: Parity) -> Plugin:
     return NotYet(feature=feature, args=args)
 
@@ -75,6 +83,7 @@ REGISTRY: Final[Mapping[str, Make]] = {
     "NodePorts": lambda _args, _parity: NodePorts(),
     "NodeResourcesFit": _fit,
     "PodTopologySpread": _spread,
+    "InterPodAffinity": _affinity,
     "DynamicResources": lambda _args, parity: DynamicResources(
         answers_post_filter=parity.dynamic_resources_post_filter
     ),
