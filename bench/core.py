@@ -10,9 +10,9 @@ import json
 import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import count, cycle, islice
-from typing import Final
+from typing import Any, Final
 
 from bench.workloads.openb_like import openb_like
 from decklog.core.cache import Cache
@@ -23,12 +23,29 @@ from decklog.core.plugins.registry import build_profiles
 from decklog.core.schedule import Engine, Placed
 from decklog.objects.kinds import KIND_BY_NAME
 from decklog.objects.node import Node
-from decklog.objects.pod import Container, Pod
+from decklog.objects.pod import (
+    Affinity,
+    Container,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from decklog.objects.policy import Namespace
 from decklog.objects.reduce import reduce_object
+from decklog.objects.selectors import LabelSelector
 
 PODS_PER_NODE_MAX: Final = 30
 """Three quarters of what a node takes: the cluster fills, and no pod is refused."""
 SHAPES: Final = 100
+HOSTNAME: Final = "kubernetes.io/hostname"
+ZONE: Final = "topology.kubernetes.io/zone"
+ZONES: Final = ("moon-1", "moon-2", "moon-3")
+GREEN: Final = {"color": "green"}
+TEAM: Final = {"team": "devops"}
+NAMESPACES: Final = 100
+MAX_SKEW: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +64,7 @@ class Measured:
 class Workload:
     nodes: list[Node]
     pods: list[Pod]
+    namespaces: Sequence[Namespace] = ()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -64,6 +82,8 @@ def measure(name: str, *, seconds: float) -> Measured:
     cache = Cache()
     for node in workload.nodes:
         cache.add_node(node)
+    for namespace in workload.namespaces:
+        cache.set_object("Namespace", namespace.name, namespace)
     engine = Engine(config, cache, build_profiles(config), Nominator())
     for pod in workload.pods:
         cache.columns.pod_class(pod)
@@ -112,10 +132,71 @@ def _reduced(kind: str, raw: object) -> object:
     return reduce_object(KIND_BY_NAME[kind], raw)
 
 
-def _nodes(number: int) -> list[Node]:
+def _near(node_count: int, zones: Sequence[str] = ZONES[:1]) -> Workload:
+    """Pods that must be in a zone with one of their own."""
+    affinity = Affinity(pod=PodAffinity(required=(_term(ZONE),)))
+    return Workload(_nodes(node_count, zones), list(_green(node_count, affinity=affinity)))
+
+
+def _prefer(node_count: int) -> Workload:
+    """Pods that would rather be on a node with one of their own."""
+    preferred = WeightedPodAffinityTerm(weight=1, term=_term(HOSTNAME))
+    affinity = Affinity(pod=PodAffinity(preferred=(preferred,)))
+    return Workload(_nodes(node_count), list(_green(node_count, affinity=affinity)))
+
+
+def _apart(node_count: int, pod_count: int) -> Workload:
+    """Pods that must not share a node."""
+    affinity = Affinity(pod_anti=PodAffinity(required=(_term(HOSTNAME),)))
+    return Workload(_nodes(node_count), list(_green(pod_count, affinity=affinity)))
+
+
+def _apart_in_namespaces(node_count: int, pod_count: int) -> Workload:
+    """The same over a hundred namespaces, which a selector names."""
+    term = _term(HOSTNAME, namespace_selector=LabelSelector(match_labels=TEAM))
+    affinity = Affinity(pod_anti=PodAffinity(required=(term,)))
+    names = [f"team-{number}" for number in range(NAMESPACES)]
+    pods = [
+        replace(pod, namespace=name)
+        for pod, name in zip(_green(pod_count, affinity=affinity), cycle(names), strict=False)
+    ]
+    return Workload(
+        _nodes(node_count), pods, [Namespace(uid=n, name=n, labels=TEAM) for n in names]
+    )
+
+
+def _spread(node_count: int, when: str) -> Workload:
+    """Pods that are spread over three zones."""
+    constraint = TopologySpreadConstraint(
+        topology_key=ZONE,
+        max_skew=MAX_SKEW,
+        when_unsatisfiable=when,
+        label_selector=LabelSelector(match_labels=GREEN),
+    )
+    pods = _green(node_count, topology_spread_constraints=(constraint,))
+    return Workload(_nodes(node_count, ZONES), list(pods))
+
+
+def _term(key: str, **fields: Any) -> PodAffinityTerm:
+    selector = LabelSelector(match_labels=GREEN)
+    return PodAffinityTerm(topology_key=key, label_selector=selector, **fields)
+
+
+def _green(number: int, **fields: Any) -> Iterator[Pod]:
+    for pod in islice(_pods(cycle(["100m"])), number):
+        yield replace(pod, labels=dict(GREEN), **fields)
+
+
+def _nodes(number: int, zones: Sequence[str] = ()) -> list[Node]:
     allocatable = {"cpu": "4", "memory": "32Gi", "pods": "110"}
     return [
-        Node(uid=f"node-{index}", name=f"node-{index}", allocatable=allocatable)
+        Node(
+            uid=f"node-{index}",
+            name=f"node-{index}",
+            allocatable=allocatable,
+            labels={HOSTNAME: f"node-{index}"}
+            | ({ZONE: zones[index % len(zones)]} if zones else {}),
+        )
         for index in range(number)
     ]
 
@@ -138,6 +219,12 @@ WORKLOADS: Final[dict[str, Callable[[], Workload]]] = {
     "basic-15000": lambda: _basic(15_000),
     "shapes-5000": lambda: _basic(5_000, SHAPES),
     "unschedulable-5000": lambda: _unschedulable(5_000),
+    "anti-host-5000": lambda: _apart(5_000, 2_000),
+    "anti-namespaces-5000": lambda: _apart_in_namespaces(5_000, 2_000),
+    "affinity-zone-5000": lambda: _near(5_000),
+    "prefer-host-5000": lambda: _prefer(5_000),
+    "spread-zone-5000": lambda: _spread(5_000, "DoNotSchedule"),
+    "spread-zone-soft-5000": lambda: _spread(5_000, "ScheduleAnyway"),
     "openb-like": _openb_like,
 }
 

@@ -86,6 +86,8 @@ class Answer:
             said["narrowed"] = {"plugins": list(narrowed.narrowing), "nodes": names}
         if self._took_nominated():
             return said  # We look at no other node; the recording filtered them all the same.
+        if not self.result.profile.score and "feasible" in step:
+            return said  # Likewise: without scores, the first node that fits is taken.
         feasible: list[str] = []
         rejected: dict[str, Status] = {}
         if found is not None:
@@ -110,7 +112,7 @@ class Answer:
         said: dict[str, object] = {"nominatedHit": True if hit else None}
         if "evaluated" in step:
             said["evaluated"] = found.evaluated_count
-        if found.feasible_count and self.result.failure is None:
+        if found.feasible_count and self.result.failure is None and self.result.profile.score:
             said["scored"] = False if self.result.scored is None else None
         if "feasible" in step and "totals" in step:
             return said | self._totals(step, self._rows(step["feasible"]))

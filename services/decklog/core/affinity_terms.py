@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from decklog.objects.go_text import aggregate
 from decklog.objects.matching import InvalidSelector, Selector, compile_label_selector
-from decklog.objects.pod import Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from decklog.objects.pod import Pod, PodAffinity, PodAffinityTerm
 from decklog.objects.selectors import LabelSelector
 
 SHAPES_CACHED: Final = 1 << 12
@@ -135,4 +135,6 @@ def _term(
 def _selector(key: tuple[Any, ...] | None) -> Selector:
     if key is None:
         return compile_label_selector(None)
-    return compile_label_selector(LabelSelector(match_labels=dict(key[0]), match_expressions=key[1]))
+    return compile_label_selector(
+        LabelSelector(match_labels=dict(key[0]), match_expressions=key[1])
+    )

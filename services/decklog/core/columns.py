@@ -132,9 +132,7 @@ class NodeColumns(Protocol):
         """Return the same per value of a label, as `label_ids` numbers them; 0 counts nothing."""
         ...
 
-    def carried_terms(
-        self, pod: Pod, namespace_labels: Mapping[str, str]
-    ) -> Sequence[CarriedTerm]:
+    def carried_terms(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Sequence[CarriedTerm]:
         """Return the affinity terms of placed pods that mean this pod."""
         ...
 

@@ -129,9 +129,7 @@ class NodeSubset:
     def matching_per_value(self, query: Query, key: str) -> Int64s:
         return self._sums(key, self.matching_pods(query))
 
-    def carried_terms(
-        self, pod: Pod, namespace_labels: Mapping[str, str]
-    ) -> Sequence[CarriedTerm]:
+    def carried_terms(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Sequence[CarriedTerm]:
         return self.table.carried_terms(pod, namespace_labels)
 
     def carriers_per_value(self, carried: CarriedTerm) -> Int64s:

@@ -128,9 +128,7 @@ class NodeTable:
     def matching_per_value(self, query: Query, key: str) -> Int64s:
         return self._counts.per_value(query, key, *self._values(key))
 
-    def carried_terms(
-        self, pod: Pod, namespace_labels: Mapping[str, str]
-    ) -> Sequence[CarriedTerm]:
+    def carried_terms(self, pod: Pod, namespace_labels: Mapping[str, str]) -> Sequence[CarriedTerm]:
         return self._terms.meaning(pod, namespace_labels)
 
     def carriers_per_value(self, carried: CarriedTerm) -> Int64s:

@@ -109,10 +109,10 @@ class InterPodAffinity:
     def filter(self, state: CycleState, pod: Pod, nodes: NodeColumns) -> ReasonCodes:
         required: _Required = state.values[self.name]
         codes = np.full(len(nodes), PASS, dtype=np.uint16)
-        _reject(codes, nodes, required.existing_counts, EXISTING)
-        _reject(codes, nodes, required.anti_affinity_counts, ANTI_AFFINITY)
-        if required.affinity:
-            codes[~_near(nodes, required)] = AFFINITY
+        for key, by_value in _verdicts(required).items():
+            found = by_value[nodes.label_ids(key)]
+            earlier = (found != PASS) & ((codes == PASS) | (found < codes))
+            codes = np.where(earlier, found, codes) if codes.any() else found
         return codes
 
     def add_pod(
@@ -249,23 +249,33 @@ def _own_parts(
 # -- judging -------------------------------------------------------------------------------------
 
 
-def _reject(codes: ReasonCodes, nodes: NodeColumns, counts: Counts, code: int) -> None:
-    """Write the code wherever some pod is counted for a label of the row's node."""
-    for key, found in counts.items():
-        full = found > 0
-        if full.any():
-            codes[full[nodes.label_ids(key)]] = code
+def _verdicts(required: _Required) -> dict[str, ReasonCodes]:
+    """Return, by topology key, the code of each of its values; of two codes the lower one counts.
+
+    A node without the key (value 0) fails affinity and passes everything else. The first pod of a
+    group needs none near it, only the keys.
+    """
+    verdicts: dict[str, ReasonCodes] = {}
+    for code, counts in (
+        (EXISTING, required.existing_counts),
+        (ANTI_AFFINITY, required.anti_affinity_counts),
+    ):
+        for key, found in counts.items():
+            _put(verdicts, key, found > 0, code)
+    near = required.affinity_counts
+    is_first = required.matches_itself and not any(found.any() for found in near.values())
+    for key, found in near.items():
+        far = np.zeros(len(found), dtype=np.bool_) if is_first else found == 0
+        far[0] = True
+        _put(verdicts, key, far, AFFINITY)
+    return verdicts
 
 
-def _near(nodes: NodeColumns, required: _Required) -> Mask:
-    """Return which rows have every key, and on each its pods, or need none: the pod is first."""
-    counts = required.affinity_counts
-    is_first = required.matches_itself and not any(found.any() for found in counts.values())
-    near = np.ones(len(nodes), dtype=np.bool_)
-    for key, found in counts.items():
-        ids = nodes.label_ids(key)
-        near &= (ids != 0) if is_first else (found > 0)[ids]
-    return near
+def _put(verdicts: dict[str, ReasonCodes], key: str, where: Mask, code: int) -> None:
+    """Let the code count where it says so; codes come from the last to the first."""
+    if key not in verdicts:
+        verdicts[key] = np.full(len(where), PASS, dtype=np.uint16)
+    verdicts[key][where] = code
 
 
 # -- pods ----------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from decklog.core.framework.status import (
 )
 from decklog.core.logarithm import ln
 from decklog.core.plugins.spread_constraints import Constraint, Constraints, constraints_of
+from decklog.core.row_counts import sums_by_value
 from decklog.objects.matching import InvalidSelector
 from decklog.objects.pod import Pod
 
@@ -80,6 +81,7 @@ class _SoftState:
     """None: the constraint is about hostnames, and counts per node."""
     ignored: Mask
     """Per row: lacks a key that all must have."""
+    has_ignored: bool
     feasible: Mask
 
 
@@ -156,14 +158,23 @@ class PodTopologySpread:
             soft.constraints.constraints, soft.weights, soft.domain_counts, strict=True
         ):
             ids = nodes.label_ids(constraint.topology_key)
-            here = _counts(nodes, pod, constraint) if counts is None else counts[ids]
+            here = _counts(nodes, pod, constraint) if counts is None else counts
             score = here.astype(np.float64) * weight + float(constraint.max_skew - 1)
-            total += np.where(ids != 0, score, 0.0)
+            if counts is None:
+                total += np.where(ids != 0, score, 0.0)
+            else:
+                score[0] = 0.0
+                total += score[ids]
         rounded = np.floor(total + 0.5).astype(np.int64)
-        return np.where(soft.ignored, 0, rounded)
+        return np.where(soft.ignored, 0, rounded) if soft.has_ignored else rounded
 
     def normalize(self, state: CycleState, pod: Pod, scores: Scores) -> Scores:
         soft: _SoftState = state.values[_SOFT_STATE]
+        if not soft.has_ignored:
+            lowest, highest = int(scores.min()), max(int(scores.max()), 0)
+            if highest == 0:
+                return np.full(len(scores), SCORE_MAX, dtype=np.int64)
+            return SCORE_MAX * (highest + lowest - scores) // highest
         ignored = soft.ignored[soft.feasible]
         counted = scores[~ignored]
         highest = int(counted.max(initial=0))
@@ -188,8 +199,8 @@ def _hard_domains(pod: Pod, nodes: NodeColumns, found: Constraints) -> list[_Dom
     for constraint in found.constraints:
         eligible = with_keys & constraint.eligible(pod, nodes)
         ids = nodes.label_ids(constraint.topology_key)[eligible]
-        size = len(nodes.label_values(constraint.topology_key))
-        counts = _per_domain(ids, _counts(nodes, pod, constraint)[eligible], size)
+        size = nodes.label_value_count(constraint.topology_key)
+        counts = _domain_counts(pod, nodes, constraint, eligible)
         exists = np.bincount(ids, minlength=size).astype(np.bool_)
         domains.append(_Domains(constraint, counts, exists, eligible))
     return domains
@@ -207,15 +218,16 @@ def _soft_state(pod: Pod, nodes: NodeColumns, found: Constraints, feasible: Mask
             domain_counts.append(None)
             continue
         ids = nodes.label_ids(constraint.topology_key)
-        size = len(nodes.label_values(constraint.topology_key))
+        size = nodes.label_value_count(constraint.topology_key)
         registered = np.bincount(ids[scored], minlength=size).astype(np.bool_)
         weights.append(ln(int(registered.sum()) + 2))
         eligible = constraint.eligible(pod, nodes)
         if found.require_all:
             eligible &= with_keys
-        counts = _per_domain(ids[eligible], _counts(nodes, pod, constraint)[eligible], size)
+        counts = _domain_counts(pod, nodes, constraint, eligible)
         domain_counts.append(np.where(registered, counts, 0))
-    return _SoftState(found, tuple(weights), tuple(domain_counts), ignored, feasible)
+    has_ignored = bool(ignored.any())
+    return _SoftState(found, tuple(weights), tuple(domain_counts), ignored, has_ignored, feasible)
 
 
 def _with_all_keys(nodes: NodeColumns, found: Constraints) -> Mask:
@@ -225,13 +237,21 @@ def _with_all_keys(nodes: NodeColumns, found: Constraints) -> Mask:
     return present
 
 
-def _per_domain(ids: npt.NDArray[np.int32], counts: Int64s, size: int) -> Int64s:
-    """Sum the counts per domain. Exact: a float holds every number of pods there can be."""
-    return np.bincount(ids, weights=counts, minlength=size).astype(np.int64)
+def _domain_counts(pod: Pod, nodes: NodeColumns, constraint: Constraint, eligible: Mask) -> Int64s:
+    """Return the matching pods of eligible rows per domain; those of all rows are kept counts."""
+    key = constraint.topology_key
+    ids = nodes.label_ids(key)
+    if constraint.counts_nobody:
+        return np.zeros(nodes.label_value_count(key), dtype=np.int64)
+    query = constraint.query(pod.namespace)
+    if not ((ids != 0) & ~eligible).any():
+        return nodes.matching_per_value(query, key)
+    counts = nodes.matching_pods(query)[eligible]
+    return sums_by_value(ids[eligible], counts, nodes.label_value_count(key))
 
 
 def _counts(nodes: NodeColumns, pod: Pod, constraint: Constraint) -> Int64s:
     """Return the matching live pods per row; an empty selector counts none."""
-    if constraint.selector.everything or constraint.selector.nothing:
+    if constraint.counts_nobody:
         return np.zeros(len(nodes), dtype=np.int64)
     return nodes.matching_pods(constraint.query(pod.namespace))

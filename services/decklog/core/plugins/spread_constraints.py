@@ -55,6 +55,11 @@ class Constraint:
     matches_itself: int
     """1 if the pod counts among those it is spread from."""
 
+    @property
+    def counts_nobody(self) -> bool:
+        """Whether no pod counts: as upstream, an empty selector is like none."""
+        return self.selector.everything or self.selector.nothing
+
     def query(self, namespace: str) -> Query:
         return Query(frozenset((namespace,)), self.selector, live_only=True)
 
