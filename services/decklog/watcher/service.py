@@ -64,6 +64,8 @@ class _Watched:
     watch: Watch | None = None
     served: bool = True
     listed_at_ms: int = -RESYNC_MS_MIN
+    is_asked_for: bool = False
+    """A reader wants the whole list; it gets it when the last one is old enough."""
     opened_at_ms: int = 0
     reopen_at_ms: int = 0
     delivered: bool = False
@@ -125,12 +127,17 @@ class WatcherService:
     # -- one kind ------------------------------------------------------------------------------
 
     def _advance(self, watched: _Watched) -> bool:
+        if watched.is_asked_for and self._may_list(watched):
+            watched.mode = Mode.LIST_ALL
         if not watched.served and watched.mode is Mode.WATCH:
             return False
         if watched.mode is Mode.WATCH:
             return self._follow(watched)
         self._list(watched)
         return True
+
+    def _may_list(self, watched: _Watched) -> bool:
+        return self.clock.monotonic_ms() - watched.listed_at_ms >= RESYNC_MS_MIN
 
     def _list(self, watched: _Watched) -> None:
         try:
@@ -146,6 +153,7 @@ class WatcherService:
         watched.drop_watch()
         watched.resource_version = listing.resource_version
         watched.mode = Mode.WATCH
+        watched.is_asked_for = watched.is_asked_for and not full
         watched.listed_at_ms = self.clock.monotonic_ms()
         self.metrics.resyncs += 1
 
@@ -206,17 +214,18 @@ class WatcherService:
         watched.resource_version = event.resource_version
         if event.type is WatchEventType.BOOKMARK:
             return
-        obj = self._reduce(watched.kind, event.object)
-        if obj is None:
-            return
         if event.type is WatchEventType.DELETED:
+            metadata = event.object["metadata"]  # The rest may be what we could never read.
             told = watched.published.delete(
-                namespace=obj.namespace,
-                name=obj.name,
-                uid=obj.uid,
+                namespace=metadata.get("namespace", ""),
+                name=metadata["name"],
+                uid=metadata.get("uid", ""),
                 version=event.resource_version,
             )
         else:
+            obj = self._reduce(watched.kind, event.object)
+            if obj is None:
+                return
             told = watched.published.upsert(obj)
         if told is None:
             self.metrics.unchanged += 1
@@ -261,15 +270,13 @@ class WatcherService:
             if entry.type == ResyncRequested.ce_type:
                 fact = decode_event(entry.type, entry.key, entry.value)
                 if isinstance(fact, ResyncRequested):
-                    self._answer(fact, now)
+                    self._answer(fact)
 
     def _read_tail(self, after: int) -> Sequence[tuple[int, Entry]]:
         return self.log.read(after=after, limit=APPEND_MAX, timeout=_NOW)
 
-    def _answer(self, request: ResyncRequested, now: int) -> None:
+    def _answer(self, request: ResyncRequested) -> None:
         for watched in self._kinds:
-            if watched.kind.name == request.kind and watched.mode is Mode.WATCH:
-                if now - watched.listed_at_ms < RESYNC_MS_MIN:
-                    continue
+            if watched.kind.name == request.kind and not watched.is_asked_for:
                 _log.info("Resync requested", kind=request.kind, error=request.reason)
-                watched.mode = Mode.LIST_ALL
+                watched.is_asked_for = True

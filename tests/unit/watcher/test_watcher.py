@@ -18,9 +18,10 @@ from decklog.events.facts import (
     ResyncRequested,
     ResyncStarted,
 )
-from decklog.objects.kinds import KINDS
-from decklog.ports.cluster import PatchPodStatus
+from decklog.objects.kinds import KINDS, Kind
+from decklog.ports.cluster import KindNotServed, Listing, PatchPodStatus, Watch
 from decklog.ports.entries import event_entry, read_records
+from decklog.watcher import service
 from decklog.watcher.service import REOPEN_MS, RESYNC_MS_MIN, WatcherService
 
 
@@ -176,6 +177,36 @@ def test_a_resync_that_a_reader_asks_for_is_answered(world: World) -> None:
     assert pods(world.settle()) == ["a"]
 
 
+def test_a_resync_asked_for_too_soon_is_answered_when_it_may_be(world: World) -> None:
+    """A reader asks once: what a list itself shows to be wrong must not be forgotten."""
+    world.cluster.create("Pod", raw_pod("a"))
+    world.settle()
+    world.clock.monotonic += 1_000
+    ask(world, "Pod")
+    assert pods(world.settle()) == []
+    world.clock.monotonic += RESYNC_MS_MIN - 2_000
+    assert pods(world.settle()) == []
+    world.clock.monotonic += 1_000
+    assert pods(world.settle()) == ["a"]
+    world.clock.monotonic += 10 * RESYNC_MS_MIN
+    assert pods(world.settle()) == []
+
+
+def test_a_resync_of_a_kind_that_nobody_watches_is_nobodys_to_answer(world: World) -> None:
+    world.settle()
+    world.clock.monotonic += RESYNC_MS_MIN
+    ask(world, "Secret")
+    world.settle()
+    world.clock.monotonic += RESYNC_MS_MIN
+    assert [event for event in world.settle() if isinstance(event, ResyncStarted)] == []
+
+
+def ask(world: World, kind: str) -> None:
+    request = ResyncRequested(kind=kind, reason="test")
+    world.log.append([event_entry(request, cluster="test", time_ms=0)])
+    world.read_to = world.log.bounds()[1]
+
+
 def test_a_reader_that_asks_again_and_again_does_not_flood_the_log(world: World) -> None:
     world.settle()
     request = event_entry(ResyncRequested(kind="Pod", reason="x"), cluster="test", time_ms=0)
@@ -236,3 +267,89 @@ def test_an_object_that_cannot_be_read_is_counted_and_the_rest_is_told(world: Wo
     world.cluster.create("Pod", raw_pod("good"))
     assert pods(world.settle()) == ["good"]
     assert world.watcher.metrics.refused == 1
+
+
+def test_the_end_of_an_object_that_cannot_be_read_is_told(world: World) -> None:
+    made = world.cluster.create("Pod", raw_pod("a"))
+    world.settle()
+    bad = raw_pod("a")
+    bad["metadata"] = {**made["metadata"]}
+    bad["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1x"}}
+    world.cluster.overwrite("Pod", bad)
+    assert world.settle() == []
+    world.cluster.delete("Pod", "a", namespace="shop")
+    [gone] = world.settle()
+    assert isinstance(gone, ObjectDeleted)
+    assert gone.uid == made["metadata"]["uid"]
+
+
+def test_the_end_of_what_was_never_told_is_not_told(world: World) -> None:
+    world.settle()
+    bad = raw_pod("bad")
+    bad["metadata"]["uid"] = "uid-bad"
+    bad["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1x"}}
+    world.cluster.overwrite("Pod", bad)
+    world.cluster.delete("Pod", "bad", namespace="shop")
+    assert world.settle() == []
+
+
+class WithoutKind:
+    """An API server that does not serve a kind, or forbids it."""
+
+    def __init__(self, cluster: SimulatedCluster, kind: str) -> None:
+        self._cluster = cluster
+        self._kind = kind
+        self.watched: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def list(self, kind: Kind) -> Listing:
+        if kind.name == self._kind:
+            msg = "no such kind"
+            raise KindNotServed(msg)
+        return self._cluster.list(kind)
+
+    def watch(self, kind: Kind, *, resource_version: str) -> Watch:
+        self.watched.append(kind.name)
+        return self._cluster.watch(kind, resource_version=resource_version)
+
+
+def test_a_kind_that_is_not_served_is_taken_as_empty_and_not_watched(world: World) -> None:
+    reader = WithoutKind(world.cluster, "CSIStorageCapacity")
+    world.watcher = WatcherService("test", reader, world.log, world.clock)
+    finished = [event for event in world.settle() if isinstance(event, ResyncFinished)]
+    assert {event.kind: event.count for event in finished}["CSIStorageCapacity"] == 0
+    assert world.watcher.readiness() == {"lists": ""}
+    assert sorted({*reader.watched, "CSIStorageCapacity"}) == sorted(kind.name for kind in KINDS)
+    assert "CSIStorageCapacity" not in reader.watched
+
+
+def test_what_is_listed_is_appended_in_batches(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "APPEND_MAX", 3)
+    for number in range(10):
+        world.cluster.create("Pod", raw_pod(f"pod-{number}"))
+    assert len(pods(world.settle())) == 10
+    assert world.wrong() == []
+    assert world.watcher.metrics.published == world.log.bounds()[1] + 1
+
+
+def test_readiness_names_the_kinds_that_are_not_listed_yet(world: World) -> None:
+    assert world.watcher.readiness()["lists"].startswith("not listed yet: ")
+    world.settle()
+    assert world.watcher.readiness() == {"lists": ""}
+
+
+def test_a_watch_that_ends_goes_on_from_the_last_version_seen(world: World) -> None:
+    world.settle()
+    world.clock.monotonic += REOPEN_MS
+    world.cluster.create("Pod", raw_pod("a"))
+    world.cluster.end_watches()
+    world.cluster.create("Pod", raw_pod("b"))
+    events = world.settle()
+    world.clock.monotonic += REOPEN_MS
+    events += world.settle()
+    assert pods(events) == ["a", "b"]
+    assert not any(isinstance(event, ResyncStarted) for event in events)
