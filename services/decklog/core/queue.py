@@ -67,6 +67,8 @@ class SchedulingQueue:
     unschedulable_pods: dict[str, QueuedPod] = field(default_factory=dict)
     """Parked and gated pods, by uid, in order of arrival."""
     _known: dict[str, QueuedPod] = field(default_factory=dict)
+    _parked_by: dict[str, int] = field(default_factory=dict)
+    """Plugin → how many parked pods it rejected: an event that concerns none of them is quick."""
     _active: list[tuple[int, int, int, str]] = field(default_factory=list)
     _backoff: list[tuple[int, int, int, int, str]] = field(default_factory=list)
     _error_backoff: list[tuple[int, int, str]] = field(default_factory=list)
@@ -81,8 +83,6 @@ class SchedulingQueue:
     _listening: dict[Happening, frozenset[str]] = field(default_factory=dict)
     """What `_listeners` has said of the kinds of events that came so far."""
     _entries: int = 0
-
-    # -- questions -----------------------------------------------------------------------------
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._known
@@ -267,10 +267,10 @@ class SchedulingQueue:
         if not happening.is_wildcard and not listeners:
             return 0
         moved = 0
-        for queued in list(self.unschedulable_pods.values()):
-            rejectors = queued.rejectors
-            if rejectors and listeners.isdisjoint(rejectors) and not happening.is_wildcard:
-                continue  # Of ten thousand parked pods most are asked no more than this.
+        concerned = happening.is_wildcard or any(map(self._parked_by.get, listeners))
+        for queued in list(self.unschedulable_pods.values()) if concerned else ():
+            if not happening.is_wildcard and listeners.isdisjoint(queued.rejectors):
+                continue
             if pre_check is not None and not pre_check(queued.pod):
                 continue
             if queued.gating_plugin and not self._gate_listens(queued, happening):
@@ -396,11 +396,13 @@ class SchedulingQueue:
         entry = self._enter(queued)
         queued.place = Place.UNSCHEDULABLE
         self.unschedulable_pods[queued.pod.uid] = queued
+        self._count_rejectors(queued.rejectors, 1)
         heapq.heappush(self._parked, (queued.timestamp_ms, entry, queued.pod.uid))
 
     def _leave(self, queued: QueuedPod) -> None:
         if queued.place is Place.UNSCHEDULABLE:
             del self.unschedulable_pods[queued.pod.uid]
+            self._count_rejectors(queued.rejectors, -1)
         queued.place = None
 
     def _enter(self, queued: QueuedPod) -> int:
@@ -423,7 +425,13 @@ class SchedulingQueue:
         queued.gating_plugin = plugin
         if plugin and plugin not in queued.unschedulable_plugins:
             queued.unschedulable_plugins = (*queued.unschedulable_plugins, plugin)
+            if queued.place is Place.UNSCHEDULABLE:
+                self._count_rejectors((plugin,), 1)
         return bool(plugin)
+
+    def _count_rejectors(self, plugins: Sequence[str], change: int) -> None:
+        for plugin in plugins:
+            self._parked_by[plugin] = self._parked_by.get(plugin, 0) + change
 
     # -- back-off ------------------------------------------------------------------------------
 

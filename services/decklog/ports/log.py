@@ -3,7 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
+from typing import Final, Protocol
+
+ENTRY_BYTES_MAX: Final = 1_000_000
+"""Key, value and attributes of one entry: what every adapter takes, and no adapter more.
+
+Kafka's default takes batches of 1 MiB; the rest is for framing.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,25 @@
 
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from decklog.core.errors import EntryTooLarge
 from decklog.events.codec import event_key, upserted
 from decklog.events.digests import KindDigest, object_digest
 from decklog.events.facts import Event, ObjectDeleted
 from decklog.objects.meta import KubeObject
 from decklog.ports.entries import event_value
+from decklog.ports.log import ENTRY_BYTES_MAX
 
 
 def _content(value: bytes, obj: KubeObject) -> bytes:
     """Return a digest of all that scheduling reads of the object: of its bytes but the version."""
     version = f'"resource_version":"{obj.resource_version}"'.encode()
     return blake2b(value.replace(version, b"", 1), digest_size=16).digest()
+
+
+VALUE_BYTES_MAX: Final = ENTRY_BYTES_MAX - 2_000
+"""Leaves room for the key and the attributes of an entry."""
 
 
 class Told(NamedTuple):
@@ -40,11 +46,17 @@ class PublishedKind:
     digest: KindDigest = field(default_factory=KindDigest)
 
     def upsert(self, obj: KubeObject, *, always: bool = False) -> Told | None:
-        """Return the event that brings the log up to this object; None if it need not be told."""
+        """Return the event that brings the log up to this object; None if it need not be told.
+
+        Raises:
+            EntryTooLarge: no log takes it. What was published of it before stays as it is.
+        """
         fact = upserted(obj)
         key = event_key(fact)
         known = self.objects.get(key)
         value = event_value(fact)
+        if len(value) > VALUE_BYTES_MAX:
+            raise EntryTooLarge(key, size_bytes=len(value), size_bytes_max=VALUE_BYTES_MAX)
         content = _content(value, obj)
         if not always and known is not None and known.uid == obj.uid:
             older = _older(obj.resource_version, known.resource_version)

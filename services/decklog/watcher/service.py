@@ -14,6 +14,7 @@ from typing import Final
 
 import structlog
 
+from decklog.core.errors import EntryTooLarge
 from decklog.events.codec import decode_event
 from decklog.events.facts import Event, ResyncFinished, ResyncRequested, ResyncStarted
 from decklog.objects.kinds import KINDS, Kind
@@ -32,7 +33,7 @@ from decklog.ports.cluster import (
 )
 from decklog.ports.entries import event_entry
 from decklog.ports.log import Entry, Log
-from decklog.watcher.published import PublishedKind
+from decklog.watcher.published import PublishedKind, Told
 
 POLL_MAX: Final = 2_000
 """Watch events a kind and step."""
@@ -169,7 +170,7 @@ class WatcherService:
             if obj is None:
                 continue
             listed.add(published.key_of(obj))
-            told = published.upsert(obj, always=full)
+            told = self._upsert(published, obj, always=full)
             if told is not None:
                 self._queue(*told)
         for gone in published.missing(listed):
@@ -226,11 +227,21 @@ class WatcherService:
             obj = self._reduce(watched.kind, event.object)
             if obj is None:
                 return
-            told = watched.published.upsert(obj)
+            told = self._upsert(watched.published, obj)
         if told is None:
             self.metrics.unchanged += 1
         else:
             self._queue(*told)
+
+    def _upsert(
+        self, published: PublishedKind, obj: KubeObject, *, always: bool = False
+    ) -> Told | None:
+        try:
+            return published.upsert(obj, always=always)
+        except EntryTooLarge as error:
+            self.metrics.refused += 1
+            _log.error("Could not publish object, the log takes none so large", error=str(error))
+            return None
 
     def _reduce(self, kind: Kind, raw: RawObject) -> KubeObject | None:
         try:
@@ -251,7 +262,9 @@ class WatcherService:
         busy = bool(self._pending)
         while self._pending:
             batch = [self._pending[i] for i in range(min(len(self._pending), APPEND_MAX))]
-            self.log.append(batch)
+            last = self.log.append(batch)
+            if self._tail == last - len(batch):
+                self._tail = last  # Nobody else wrote: nothing to look at.
             for _ in batch:
                 self._pending.popleft()
             self.metrics.published += len(batch)

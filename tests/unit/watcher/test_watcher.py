@@ -353,3 +353,12 @@ def test_a_watch_that_ends_goes_on_from_the_last_version_seen(world: World) -> N
     events += world.settle()
     assert pods(events) == ["a", "b"]
     assert not any(isinstance(event, ResyncStarted) for event in events)
+
+
+def test_an_object_that_no_log_takes_is_refused_and_the_rest_is_told(world: World) -> None:
+    selector = {f"key-{number:06}": "x" * 60 for number in range(15_000)}
+    world.cluster.create("Pod", raw_pod("huge", nodeSelector=selector))
+    world.cluster.create("Pod", raw_pod("good"))
+    assert pods(world.settle()) == ["good"]
+    assert world.watcher.metrics.refused == 1
+    assert world.wrong() == []

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from decklog.core.errors import EntryTooLarge
-from decklog.ports.log import Entry
+from decklog.ports.log import ENTRY_BYTES_MAX, Entry
 
-ENTRY_BYTES_MAX: Final = 1_000_000
-"""Key, value and attributes of one entry. Kafka's default takes batches of 1 MiB; the rest is
-for framing."""
+__all__ = ["ENTRY_BYTES_MAX", "check_sizes", "entry_of", "headers_of", "size_of"]
+
 ATTRIBUTES_BYTES: Final = 200
 """Header names, lengths and the constant attributes: 110 bytes, rounded up."""
 
