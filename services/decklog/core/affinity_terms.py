@@ -1,7 +1,7 @@
 """What pods ask of other pods: affinity terms, compiled once for all pods that ask alike."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -22,14 +22,6 @@ class Term:
     namespaces: frozenset[str]
     namespace_selector: Selector
     selector: Selector
-    _hash: int = field(init=False, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        parts = (self.topology_key, self.namespaces, self.namespace_selector, self.selector)
-        object.__setattr__(self, "_hash", hash(parts))
-
-    def __hash__(self) -> int:
-        return self._hash
 
     def matches(self, pod: Pod, namespace_labels: Mapping[str, str]) -> bool:
         inside = pod.namespace in self.namespaces

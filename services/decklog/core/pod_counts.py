@@ -29,15 +29,6 @@ class Query:
     selector: Selector
     live_only: bool = False
     """Leave out pods that are being deleted."""
-    _hash: int = field(init=False, compare=False, repr=False)
-    """A query is looked up in every cycle, and its parts are many."""
-
-    def __post_init__(self) -> None:
-        digest = hash((self.namespaces, self.selector, self.live_only))
-        object.__setattr__(self, "_hash", digest)
-
-    def __hash__(self) -> int:
-        return self._hash
 
 
 @dataclass(slots=True, eq=False)

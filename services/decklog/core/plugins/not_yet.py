@@ -37,8 +37,6 @@ class Feature:
     name: str
     asked_of: Callable[[Pod, Args], str]
     """What the pod itself asks for."""
-    asked_by_others: Callable[[CycleState, Pod, NodeColumns], str] = lambda *_: ""
-    """What pods that are placed already ask of this one."""
     used_by: Callable[[Sequence[Pod], ClusterView, Args], bool] = lambda *_: False
     """Whether anything else in the cluster makes the plugin answer."""
 
@@ -66,7 +64,6 @@ class NotYet:
         self, state: CycleState, pod: Pod, nodes: NodeColumns
     ) -> tuple[PreFilterResult | None, Status]:
         what = self.feature.asked_of(pod, self.args)
-        what = what or self.feature.asked_by_others(state, pod, nodes)
         return None, unresolvable(f"decklog does not support {what} yet") if what else SKIP
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeColumns) -> ReasonCodes:
