@@ -45,8 +45,8 @@ SERVICES: Final = ("watcher", "scheduler", "binder", "auditor")
 QUIET_WITHIN: Final = timedelta(minutes=2)
 """Of the world's time: back-offs, sweeps and take-overs are over by then."""
 NOW_MS: Final = 1_800_000_000_000
-PASSING: Final = timedelta(milliseconds=100)
-"""How far time moves when it is only to pass."""
+STRIDE_MAX: Final = timedelta(milliseconds=400)
+"""How far time moves at once when nothing happens: each idle turn moves it twice as far."""
 _BEAT_MS: Final = 1_000
 _NOTHING: Final = timedelta(0)
 
@@ -152,6 +152,7 @@ class World:
     loop: Loop = field(init=False)
     _machines: Sequence[Kubelet | VolumeBinder] = field(init=False)
     _beaten_at_ms: int = 0
+    _stride: timedelta = IDLE_DELAY
 
     def __post_init__(self) -> None:
         self.ledger = self.stores.ledger()
@@ -222,20 +223,20 @@ class World:
         """Let the time pass, and everything in it happen."""
         end_ms = self.clock.monotonic_ms() + duration // timedelta(milliseconds=1)
         while self.clock.monotonic_ms() < end_ms:
-            if not self.turn():
-                self.clock.sleep(PASSING)
+            self._pass(is_busy=self.turn())
 
     def run_until_quiet(self, within: timedelta = QUIET_WITHIN) -> None:
         """Run until nobody has anything to do and nothing waits but pods that fit nowhere."""
         end_ms = self.clock.monotonic_ms() + within // timedelta(milliseconds=1)
         while True:
-            if self.turn():
+            is_busy = self.turn()
+            self._pass(is_busy=is_busy)
+            if is_busy:
                 continue
             noise = self.noise()
             if not noise:
                 return
             assert self.clock.monotonic_ms() < end_ms, f"not quiet: {noise}"
-            self.clock.sleep(IDLE_DELAY)
 
     def noise(self) -> str:
         """Say what is not at rest yet; nothing: all is quiet."""
@@ -256,6 +257,14 @@ class World:
         self.events.close()
 
     # -- leaves --------------------------------------------------------------------------------
+
+    def _pass(self, *, is_busy: bool) -> None:
+        """Let time pass after a turn in which nothing happened."""
+        if is_busy:
+            self._stride = IDLE_DELAY
+            return
+        self.clock.sleep(self._stride)
+        self._stride = min(self._stride * 2, STRIDE_MAX)
 
     def _line_up(self) -> None:
         """Have the loop step what runs now; whoever was there keeps its back-off."""

@@ -12,6 +12,8 @@ from typing import Any, Final
 from decklog.events.facts import ObjectDeleted, ResyncFinished, ResyncStarted
 from decklog.objects.meta import KubeObject
 
+FOR_EVER: Final = 1 << 64
+"""The version of a death: a uid never comes back."""
 BURIED_MAX: Final = 20_000
 """Deleted uids that are remembered per kind: more than one batch of a producer can repeat."""
 
@@ -21,7 +23,8 @@ class _KindStore:
     by_uid: dict[str, Any] = field(default_factory=dict)
     uid_of: dict[str, str] = field(default_factory=dict)
     """`namespace/name` → uid."""
-    buried: dict[str, None] = field(default_factory=dict)
+    buried: dict[str, int] = field(default_factory=dict)
+    """uid → the version as of which it was gone; only what is newer is news of it."""
     named: set[str] | None = None
     """The uids that the resync in progress has named; None: no resync is in progress."""
 
@@ -30,8 +33,14 @@ def object_key(obj: KubeObject) -> str:
     return f"{obj.namespace}/{obj.name}" if obj.namespace else obj.name
 
 
-def _version(obj: KubeObject) -> int:
-    return int(obj.resource_version) if obj.resource_version.isdigit() else 0
+def _version(told: KubeObject | ResyncFinished) -> int:
+    return int(told.resource_version) if told.resource_version.isdigit() else 0
+
+
+def _newest(store: _KindStore, uid: str) -> int:
+    """Return the version up to which nothing about the object is news; -1: it was never known."""
+    known = store.by_uid.get(uid)
+    return store.buried.get(uid, -1) if known is None else _version(known)
 
 
 @dataclass(slots=True)
@@ -64,13 +73,13 @@ class ObjectStore:
         if store.named is not None:
             store.named.add(obj.uid)
             store.buried.pop(obj.uid, None)
-        elif obj.uid in store.buried or (old is not None and _version(obj) <= _version(old)):
+        elif _version(obj) <= _newest(store, obj.uid):
             return old, None, False
         key = object_key(obj)
         replaced = None
         holder = store.uid_of.get(key)
         if holder is not None and holder != obj.uid:
-            replaced = self._drop(store, holder)
+            replaced = self._drop(store, holder, FOR_EVER)
         store.by_uid[obj.uid] = obj
         store.uid_of[key] = obj.uid
         return old, replaced, True
@@ -83,32 +92,36 @@ class ObjectStore:
         """Forget the object and return its last version; None if it was not known."""
         store = self._of(fact.kind)
         if fact.uid not in store.by_uid:
-            self._bury(store, fact.uid)
+            self._bury(store, fact.uid, FOR_EVER)
             return None
-        return self._drop(store, fact.uid)
+        return self._drop(store, fact.uid, FOR_EVER)
 
     def begin_resync(self, fact: ResyncStarted) -> None:
         if fact.full:
             self._of(fact.kind).named = set()
 
     def finish_resync(self, fact: ResyncFinished) -> list[Any]:
-        """End the resync and return the objects that it did not name: they are gone."""
+        """End the resync and return the objects that it did not name: they are gone.
+
+        They are gone as of its list. Another watcher may have told already of an object that was
+        made after that; whoever made this list tells of it next, and then it has to count.
+        """
         store = self._of(fact.kind)
         if store.named is None:
             return []
         gone = [uid for uid in store.by_uid if uid not in store.named]
         store.named = None
-        return [self._drop(store, uid) for uid in gone]
+        return [self._drop(store, uid, _version(fact)) for uid in gone]
 
-    def _drop(self, store: _KindStore, uid: str) -> Any:
+    def _drop(self, store: _KindStore, uid: str, version: int) -> Any:
         obj = store.by_uid.pop(uid)
         key = object_key(obj)
         if store.uid_of.get(key) == uid:
             del store.uid_of[key]
-        self._bury(store, uid)
+        self._bury(store, uid, version)
         return obj
 
-    def _bury(self, store: _KindStore, uid: str) -> None:
-        store.buried[uid] = None
+    def _bury(self, store: _KindStore, uid: str, version: int) -> None:
+        store.buried[uid] = version
         if len(store.buried) > BURIED_MAX:
             del store.buried[next(iter(store.buried))]

@@ -15,8 +15,8 @@ def started() -> ResyncStarted:
     return ResyncStarted(kind="Pod", resource_version="9")
 
 
-def finished() -> ResyncFinished:
-    return ResyncFinished(kind="Pod", resource_version="9", count=0, digest="")
+def finished(version: int = 9) -> ResyncFinished:
+    return ResyncFinished(kind="Pod", resource_version=str(version), count=0, digest="")
 
 
 def test_the_same_version_again_is_no_news() -> None:
@@ -69,6 +69,16 @@ def test_what_a_resync_does_not_name_is_gone() -> None:
     store.upsert("Pod", kept)
     assert store.finish_resync(finished()) == [lost]
     assert store.objects("Pod") == {"u1": kept}
+
+
+def test_what_was_made_after_a_resync_s_list_comes_back_when_its_watcher_tells_of_it() -> None:
+    """A second watcher lists, the first tells of a new pod, and only then the list is told."""
+    store = ObjectStore()
+    store.upsert("Pod", make("new", version=7))
+    store.begin_resync(started())
+    assert store.finish_resync(finished(version=5)) == [make("new", version=7)]
+    assert store.upsert("Pod", make("new", version=4))[2] is False
+    assert store.upsert("Pod", make("new", version=7))[2] is True
 
 
 def test_the_memory_of_deleted_objects_is_bounded() -> None:
