@@ -30,6 +30,7 @@ def test_equal_terms_are_counted_together_until_nobody_carries_them() -> None:
     assert [one.kind for one in terms.meaning(WEB, {})] == [Kind.ANTI_AFFINITY]
     terms.grow(4)
     assert carriers(terms) == [[1, 2, 0, 0]]
+    assert carriers(terms, make_pod("d", labels={"app": "db"})) == []
     for row in (0, 1, 1):
         terms.change(row, KEEPER, -1, anti=True)
     assert carriers(terms) == []

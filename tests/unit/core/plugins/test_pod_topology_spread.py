@@ -213,6 +213,19 @@ def test_a_node_without_a_key_scores_nothing() -> None:
     assert Asked(pod, cache).scored()[1] == [0, 0, 100, 0]
 
 
+def test_where_every_counted_node_scores_0_all_of_them_get_the_most() -> None:
+    constraint = spread(ZONE, "ScheduleAnyway")
+    pod = green("new", topology_spread_constraints=(constraint,))
+    cache = make_cache([*ZONES, make_host("bare")])
+    assert Asked(pod, cache).scored()[1] == [100, 100, 100, 0]
+
+
+def test_a_selector_of_nobody_counts_nobody_by_hostname() -> None:
+    constraint = spread(HOST, "ScheduleAnyway", label_selector=None)
+    pod = green("new", topology_spread_constraints=(constraint,))
+    assert Asked(pod, make_cache(ZONES, greens(1))).scored() == ([0, 0, 0], [100, 100, 100])
+
+
 def test_domains_without_a_feasible_node_do_not_count() -> None:
     constraint = spread(ZONE, "ScheduleAnyway")
     pod = green("new", topology_spread_constraints=(constraint,))
