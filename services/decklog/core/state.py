@@ -35,7 +35,7 @@ from decklog.core.plugins.registrations import registrations_of
 from decklog.core.plugins.registry import build_profiles
 from decklog.core.queue import SchedulingQueue
 from decklog.core.queued_pod import SECOND_MS
-from decklog.core.schedule import Engine
+from decklog.core.schedule import RESERVATION, Engine
 from decklog.core.store import ObjectStore, object_key
 from decklog.events.facts import (
     BindFailed,
@@ -352,6 +352,8 @@ class SchedulerState:
         counted = self.cache.pod(uid)
         if counted is not None:
             self.cache.remove_pod(counted)
+            if uid in self.cache.objects(RESERVATION):
+                self.cache.delete_object(RESERVATION, uid)
             self.queue.move_all(ASSIGNED_POD_DELETE, counted, None)
             return
         self.queue.delete(uid)
