@@ -11,7 +11,7 @@ says where both chains end, so a file that was edited by hand does not load.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, Final
 
@@ -141,3 +141,30 @@ class _Filler:
             payload=payload,
             hash=self._seq_hash,
         )
+
+
+def forged(text: str, change: Callable[[int, list[Any]], None]) -> str:
+    """Return a history that somebody rewrote who can compute hashes: every chain in it holds.
+
+    `change` is given each decision's seq and payload, and may alter the payload.
+    """
+    lines = [json.loads(line) for line in text.splitlines()]
+    tick_hash = seq_hash = ZERO_HASH
+    for line in lines:
+        if "tick" in line:
+            payloads = [json.loads(payload) for payload in line["decisions"]]
+            for payload in payloads:
+                change(payload[0], payload)
+            line["decisions"] = [_compact(payload) for payload in payloads]
+            for payload in line["decisions"]:
+                seq_hash = chained(seq_hash, payload.encode())
+            tick = json.loads(line["tick"])
+            tick[9] = seq_hash.hex()
+            line["tick"] = _compact(tick)
+            tick_hash = chained(tick_hash, line["tick"].encode())
+    lines[-1]["head"] |= {"hash": tick_hash.hex(), "seqHash": seq_hash.hex()}
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
