@@ -7,6 +7,8 @@ says where both chains end, so a file that was edited by hand does not load.
     {"config": "<hash>", "body": "…"}
     {"event": 0, "key": "…", "type": "…", "id": "…", "time": "…", "value": "…"}
     {"tick": "[…]", "decisions": ["[…]", …]}
+    {"effect": 12, "n": 0, "state": "rejected", "outcome": "…"}
+    {"anchor": "tick", "number": 4, "time": 1800000061000}
     {"head": {"tick": 17, "hash": "…", "seq": 21, "seqHash": "…"}}
 """
 
@@ -16,11 +18,22 @@ from datetime import timedelta
 from typing import Any, Final
 
 from decklog.events.codec import decision_columns, decode_decision
-from decklog.ports.ledger import ZERO_HASH, DecisionRow, Ledger, LedgerReader, TickCommit, TickRow
+from decklog.ports.ledger import (
+    ZERO_HASH,
+    Anchor,
+    DecisionRow,
+    EffectState,
+    EffectUpdate,
+    Ledger,
+    LedgerReader,
+    TickCommit,
+    TickRow,
+)
 from decklog.ports.log import Entry, Log
 from decklog.ports.sealing import chained, decode_tick, effects_of
 
 ALL: Final = 1_000_000
+OWNER: Final = "binder"
 _NOW: Final = timedelta(0)
 
 
@@ -43,6 +56,8 @@ def fill(text: str, ledger: Ledger, events: Log) -> str:
     for line in lines:
         if "tick" in line:
             filler.commit(line["tick"].encode(), [text.encode() for text in line["decisions"]])
+    _settle(ledger, stream, [line for line in lines if "effect" in line])
+    filler.anchor([line for line in lines if "anchor" in line])
     found = ledger.head(stream)
     assert found is not None
     got = {
@@ -74,6 +89,15 @@ def _lines(ledger: LedgerReader, events: Log, stream: str) -> Iterator[dict[str,
         yield {"tick": tick.payload.decode(), "decisions": payloads}
     head = ledger.head(stream)
     assert head is not None
+    for effect in ledger.effects(stream, seq_first=1, seq_last=head.seq):
+        yield {
+            "effect": effect.seq,
+            "n": effect.n,
+            "state": effect.state.value,
+            "outcome": effect.outcome,
+        }
+    for anchor in ledger.anchors(stream):
+        yield {"anchor": anchor.chain, "number": anchor.number, "time": anchor.now_ms}
     yield {
         "head": {
             "tick": head.tick,
@@ -94,6 +118,24 @@ def _entry(line: dict[str, Any]) -> Entry:
     )
 
 
+def _settle(ledger: Ledger, stream: str, lines: list[dict[str, Any]]) -> None:
+    """Have a binder come to the recorded outcomes."""
+    ledger.work_as(stream, owner=OWNER, kind="binder")
+    claimed = ledger.sweep(stream, owner=OWNER, seq_last=ALL, limit=ALL)
+    assert len(claimed) == len(lines)
+    updates = [
+        EffectUpdate(
+            seq=line["effect"],
+            n=line["n"],
+            state=EffectState(line["state"]),
+            outcome=line["outcome"] or "",
+            publish=False,
+        )
+        for line in lines
+    ]
+    ledger.finish(stream, owner=OWNER, updates=updates)
+
+
 class _Filler:
     """Commits ticks as their leaders did."""
 
@@ -102,6 +144,20 @@ class _Filler:
         self._stream = stream
         self._generation = 0
         self._tick_hash = self._seq_hash = ZERO_HASH
+        self._hashes: dict[tuple[str, int], bytes] = {}
+
+    def anchor(self, lines: list[dict[str, Any]]) -> None:
+        anchors = [
+            Anchor(
+                chain=line["anchor"],
+                number=line["number"],
+                hash=self._hashes[line["anchor"], line["number"]],
+                now_ms=line["time"],
+            )
+            for line in lines
+        ]
+        cursor = (0, 0, 0)
+        self._ledger.audited(self._stream, consumer="auditor", cursor=cursor, anchors=anchors)
 
     def commit(self, payload: bytes, decisions: list[bytes]) -> None:
         header = decode_tick(payload)
@@ -110,7 +166,7 @@ class _Filler:
             assert taken is not None
             self._generation = taken.generation
         rows = [self._decision(decision) for decision in decisions]
-        self._tick_hash = chained(self._tick_hash, payload)
+        self._tick_hash = self._hashes["tick", header.tick] = chained(self._tick_hash, payload)
         columns = {
             name: value
             for name, value in header._asdict().items()
@@ -134,7 +190,7 @@ class _Filler:
 
     def _decision(self, payload: bytes) -> DecisionRow:
         header, fact = decode_decision(payload)
-        self._seq_hash = chained(self._seq_hash, payload)
+        self._seq_hash = self._hashes["decision", header.seq] = chained(self._seq_hash, payload)
         return DecisionRow(
             **header._asdict(),
             **decision_columns(fact)._asdict(),

@@ -15,7 +15,7 @@ from decklog.bootstrap.storage import (
     remote_storage,
     sqlite_url,
 )
-from decklog.core.errors import BadConfiguration
+from decklog.core.errors import BadConfiguration, Refused
 from decklog.history.source import NotFound, Source
 from decklog.ports.clock import Clock
 
@@ -59,11 +59,14 @@ def _embedded(
 ) -> Iterator[Source]:
     from decklog.adapters.ledger.schema import check_schema
     from decklog.adapters.ledger.sql import SqlLedger
-    from decklog.adapters.log.embedded import EmbeddedLog
+    from decklog.adapters.log.embedded import FILE, EmbeddedLog
 
     if not (folder / LEDGER_FILE).exists():
         msg = f"there is no history in {str(folder)!r}: it has no {LEDGER_FILE}"
         raise NotFound(msg)
+    if not (folder / FILE).exists():
+        msg = f"the history in {str(folder)!r} has lost its events: it has no {FILE}"
+        raise Refused(msg)
     url = sqlite_url(folder)
     check_schema(url)
     with ExitStack() as stack:

@@ -144,9 +144,10 @@ def _decided_by(found: Explanation) -> list[str]:
         return []
     gains = " and ".join(f"{plugin} +{gain}" for plugin, gain in found.decisive)
     others = len(found.top) - 1
+    against = "the next best node" if others == 1 else f"the mean of the next {others}"
     lines = []
     if gains:
-        lines.append(f"{gains} against the mean of the next {others}; margin {found.margin}")
+        lines.append(f"{gains} against {against}; margin {found.margin}")
     if found.tie_count > 1:
         lines.append(
             f"tie-break: {found.tie_count} nodes share the total {found.top[0].total}; the hash of "

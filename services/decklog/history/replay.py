@@ -123,7 +123,7 @@ def stats(found: Replayed) -> dict[str, Any]:
     """Return what was replayed, as plain data."""
     state = found.state
     return {
-        "position": found.moment.position,
+        "position": str(found.moment.position),
         "asOf": found.moment.as_of,
         "tick": found.moment.tick,
         "decision": found.moment.seq,

@@ -240,8 +240,8 @@ def facts(report: VerifyReport) -> dict[str, Any]:
             "to": str(report.wanted.until.position) if report.wanted.until else None,
         },
         "found": {
-            "firstPosition": replay.first_position,
-            "lastPosition": replay.last_position,
+            "firstPosition": None if replay.first_position is None else str(replay.first_position),
+            "lastPosition": None if replay.first_position is None else str(replay.last_position),
             "events": replay.events,
             "emptyPositions": replay.empty_positions,
             "from": to_rfc3339(replay.first_time_ms),
