@@ -9,13 +9,17 @@ import numpy as np
 
 from decklog.core.columns import Rows
 from decklog.core.framework.diagnosis import failure_message
+from decklog.core.framework.interface import Candidate, PostFilterResult
 from decklog.core.framework.status import CODE_NAMES, Status
+from decklog.core.plugins.victims import best_of
 from decklog.core.schedule import CycleResult, Engine, Failed
 from decklog.events.facts import PodRef, PodUnschedulable
 from decklog.objects.pod import Pod
 
 BEST_LISTED_MAX: Final = 20
 """Compact themes list no more of the best nodes."""
+CANDIDATES_LISTED_MAX: Final = 10
+"""Compact themes list no candidates for preemption if there are more."""
 
 Step = Mapping[str, Any]
 
@@ -41,7 +45,7 @@ class Answer:
 
     def differences(self, step: Step) -> Iterator[Difference]:
         """Return every field of the step that we answer differently."""
-        found: dict[str, object] = {"result": self._result(), **self._failure()}
+        found: dict[str, object] = {"result": self._result(), **self._failure(step)}
         found |= self._filtering(step)
         if self.result.found is not None:
             found |= self._choice(step)
@@ -56,7 +60,7 @@ class Answer:
             return "scheduled"
         return "unschedulable" if self.failed.reason == "Unschedulable" else "error"
 
-    def _failure(self) -> dict[str, object]:
+    def _failure(self, step: Step) -> dict[str, object]:
         failed = self.failed
         if failed is None:
             return dict.fromkeys(
@@ -69,18 +73,39 @@ class Answer:
             "prefilter": _status(status) if status.is_rejected else None,
             "unschedulablePlugins": list(failed.unschedulable_plugins) or None,
             "pendingPlugins": list(failed.pending_plugins) or None,
-            "nomination": self._nomination(failed),
+            "nomination": self._nomination(failed, step),
+            "preemption": self._preemption(failed, step),
         }
 
-    def _nomination(self, failed: Failed) -> str | None:
-        """Return what the pod's status is changed to, if it is."""
-        given = failed.nominate
-        return None if given is None or given == self.pod.nominated_node_name else given
+    def _preemption(self, failed: Failed, step: Step) -> dict[str, object] | None:
+        """Return what preemption found; of equal nodes the recorded one, if ours is among them."""
+        made = failed.victims
+        if made is None or not made.victims:
+            return None
+        want = step.get("preemption", {})
+        best = {one.node: one for one in best_of(made.candidates)}
+        node = _node_of(made, step)
+        said: dict[str, object] = {
+            "best": sorted(best),
+            "node": node,
+            "victims": [victim.key for victim in best[node].victims],
+        }
+        if "candidates" in want or len(made.candidates) <= CANDIDATES_LISTED_MAX:
+            ranked = sorted(made.candidates, key=lambda one: one.node)
+            said["candidates"] = [_candidate(one) for one in ranked]
+        return said
+
+    def _nomination(self, failed: Failed, step: Step) -> str | None:
+        """Return what the pod's status is set to, also if it says so already."""
+        made, given = failed.victims, failed.nominate
+        if made is not None and made.victims:
+            given = _node_of(made, step)
+        return given or ("" if given is not None and self.pod.nominated_node_name else None)
 
     def _filtering(self, step: Step) -> dict[str, object]:
         found, table = self.result.found, self.engine.cache.columns
         narrowed = self.result.pre_filter
-        said: dict[str, object] = {"narrowed": None}
+        said: dict[str, object] = {"narrowed": None, "nominatedRejected": None}
         if narrowed.node_names is not None and found is not None:
             names = sorted(n for n in narrowed.node_names if table.row_of(n) is not None)
             said["narrowed"] = {"plugins": list(narrowed.narrowing), "nodes": names}
@@ -97,6 +122,11 @@ class Answer:
                 table.names[row]: statuses[found.reason[row]]
                 for row in found.rejected_rows.tolist()
             }
+            if found.nominated_apart:
+                name = table.names[found.nominated or 0]
+                apart = _grouped({name: rejected.pop(name)})
+                if narrowed.node_names is not None:
+                    said["nominatedRejected"] = apart[0]
         if "feasibleCount" in step or "rejectedCounts" in step:
             counts = Counter(status.plugin for status in rejected.values())
             return said | {
@@ -189,6 +219,25 @@ def _status(status: Status) -> dict[str, object]:
         "code": CODE_NAMES[status.code],
         "reasons": list(status.all_reasons),
     }
+
+
+def _node_of(made: PostFilterResult, step: Step) -> str:
+    """Return the node on which room is made; of equal ones the recorded one, if it is of them."""
+    best = [one.node for one in best_of(made.candidates)]
+    recorded: str = step.get("preemption", {}).get("node", "")
+    if made.nominate in best and recorded in best:
+        return recorded
+    return made.nominate or ""
+
+
+def _candidate(candidate: Candidate) -> dict[str, object]:
+    said: dict[str, object] = {
+        "node": candidate.node,
+        "victims": [victim.key for victim in candidate.victims],
+    }
+    if candidate.pdb_violations:
+        said["pdbViolations"] = candidate.pdb_violations
+    return said
 
 
 def _grouped(rejected: Mapping[str, Status]) -> list[dict[str, object]]:

@@ -8,7 +8,6 @@ from decklog.core.cache import Cache
 from decklog.core.framework.points import Profile
 from decklog.core.framework.resolve import resolve
 from decklog.core.nominator import Nominator
-from decklog.core.plugins.default_preemption import may_preempt
 from decklog.core.plugins.dynamic_resources import claims_resources
 from decklog.core.plugins.registry import build_profiles, missing_plugins
 from decklog.core.rules import V1_36
@@ -21,7 +20,6 @@ from decklog.objects.reduce import reduce_object
 NOW: Final = "9999-01-01T00:00:00Z"
 """Stands for a start time that is missing: later than any in the files."""
 NUMERIC_TOLERATIONS: Final = "TaintTolerationComparisonOperators"
-NOMINATED_PODS: Final = "nominated pods"
 DISRUPTED: Final = PodCondition(
     type="DisruptionTarget", status="True", reason="PreemptionByScheduler"
 )
@@ -75,8 +73,6 @@ class World:
             own = [pod for pod in pods if pod.node_name or pod.scheduler_name == name]
             found.update(dict.fromkeys(missing_plugins(profile, own, self.cache)))
             found.update(dict.fromkeys(_first_forms(profile, own)))
-        if any(pod.nominated_node_name and not pod.node_name for pod in pods):
-            found[NOMINATED_PODS] = None
         return list(found)
 
 
@@ -84,15 +80,6 @@ def _first_forms(profile: Profile, pods: list[Pod]) -> Iterator[str]:
     """Name the plugins that are there in their first form, where that is not enough."""
     if "DynamicResources" in profile.plugins and any(map(claims_resources, pods)):
         yield "DynamicResources"
-    if "DefaultPreemption" in profile.plugins:
-        pending = [pod for pod in pods if not pod.node_name]
-        if any(may_preempt(pod, [*pods, *_as_placed(pending)]) for pod in pending):
-            yield "DefaultPreemption"
-
-
-def _as_placed(pods: list[Pod]) -> Iterator[Pod]:
-    """A pod that a step binds may be evicted for a later one."""
-    return (replace(pod, node_name="somewhere") for pod in pods)
 
 
 def load(scenario: Mapping[str, Any]) -> World:

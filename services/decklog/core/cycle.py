@@ -1,14 +1,12 @@
 """One cycle: PreFilter, Filter, PreScore, Score for one pod, and PostFilter if nothing fits.
 
-Nominated pods of equal or higher priority and extenders are not looked at yet; their places are
-`Search.find` (two passes over the rows that have nominated pods) and after it (extenders' filters).
+Extenders are not asked yet; their place is after `Search.find`.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from decklog.core.cache import Cache
 from decklog.core.columns import Rows
@@ -30,12 +28,15 @@ from decklog.core.framework.runners import (
     run_pre_filter,
     run_pre_score,
 )
-from decklog.core.framework.status import SUCCESS, Status, error, unresolvable
+from decklog.core.framework.status import SUCCESS, Code, Status, error, unresolvable
 from decklog.core.plan import Plan, PlannedScore
+from decklog.core.row_loads import KeptLoads
 from decklog.core.scoring import RowScorer, Scored, score_all
-from decklog.core.search import Found, Search
+from decklog.core.search import Search
+from decklog.core.search_result import Found
 from decklog.core.select import choose, salt
 from decklog.core.verdicts import ClassVerdicts, VerdictCache
+from decklog.core.what_if import Trials, Verdict
 from decklog.events.facts import NodeScore, Rejection
 from decklog.objects.pod import Pod
 
@@ -72,29 +73,6 @@ class CycleResult:
     """Of every node that was not looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What filtering said of each row, for PostFilter."""
-
-    found: Found | None
-    absent: Status
-    row_count: int
-
-    @property
-    def codes(self) -> npt.NDArray[np.uint8]:
-        codes = np.full(self.row_count, int(self.absent.code), dtype=np.uint8)
-        if self.found is not None:
-            rows = self.found.rejected_rows
-            codes[rows] = self.found.reasons.codes[self.found.reason[rows]]
-        return codes
-
-    def status(self, row: int) -> Status:
-        found = self.found
-        if found is None or (found.evaluated is not None and row not in found.evaluated):
-            return self.absent
-        return found.reasons.statuses[int(found.reason[row])]
-
-
 @dataclass(slots=True)
 class Cycle:
     cache: Cache
@@ -104,6 +82,7 @@ class Cycle:
     pod: Pod
     attempt: int
     start_index: int
+    loads: KeptLoads
 
     def run(self) -> CycleResult:
         cache, plan, table = self.cache, self.plan, self.cache.columns
@@ -151,7 +130,9 @@ class Cycle:
         if percentage is None:
             percentage = config.percentage_of_nodes_to_score
         table = self.cache.columns
-        search = Search(plan, table, result.state, self.pod, percentage, self.start_index)
+        kept.refresh(self.pod)
+        trials = self._trials(result.state, kept)
+        search = Search(plan, table, result.state, self.pod, percentage, self.start_index, trials)
         found = search.find(kept, outcome.node_names)
         result.found = found
         result.failure = found.failure
@@ -163,7 +144,7 @@ class Cycle:
         """Choose one of the nodes that fit; if none does, ask PostFilter."""
         found, table = result.found, self.cache.columns
         if found is None or found.feasible_count == 0:
-            self._post_filter(result)
+            self._post_filter(result, kept)
             return
         if found.feasible_count == 1:
             result.node = table.names[int(found.feasible.argmax())]
@@ -175,7 +156,7 @@ class Cycle:
         result.failure = scored.failure
         if scored.failure is not None:
             return
-        salted = salt(self.config.seed, self.pod.uid, self.attempt)
+        salted = self._salt
         hashes = table.name_hash if scored.rows is None else table.name_hash[scored.rows]
         choice = choose(scored.totals, hashes, salted, TOP_COUNT)
         result.top = scored.node_scores(table, choice.rows)
@@ -251,16 +232,26 @@ class Cycle:
         kept.note_pre_score()
         return status
 
-    def _post_filter(self, result: CycleResult) -> None:
+    def _post_filter(self, result: CycleResult, kept: ClassVerdicts) -> None:
         plugins, pod, table = result.profile.post_filter, self.pod, self.cache.columns
         if not plugins:
             return
-        verdict = Verdict(result.found, result.absent, len(table))
+        if result.found is None and result.absent.code is Code.UNSCHEDULABLE:
+            kept.refresh(self.pod)  # All of PreFilter ran; no node was looked at so far.
+        trials = self._trials(result.state, kept)
+        verdict = Verdict(result.found, result.absent, trials, self._salt)
 
         def ask(plugin: PostFilterPlugin) -> tuple[PostFilterResult | None, Status]:
             return plugin.post_filter(result.state, pod, table, verdict)
 
         result.post_filter = run_post_filter(plugins, ask)
+
+    def _trials(self, state: CycleState, kept: ClassVerdicts) -> Trials:
+        return Trials(self.plan, kept, state, self.pod, self.loads.nominator, self.loads)
+
+    @property
+    def _salt(self) -> int:
+        return salt(self.config.seed, self.pod.uid, self.attempt)
 
 
 def _rejections(found: Found, kept: ClassVerdicts) -> tuple[Rejection, ...]:

@@ -154,17 +154,20 @@ class Decider:
             nominated_node=outcome.nominate,
         )
         failure = self._shortened(failure)
-        victims = outcome.victims
-        if victims is None or not victims.victims or not victims.nominate:
+        made = outcome.victims
+        if made is None or not made.nominate:
             return (failure,)
+        staying = [victim for victim in made.victims if victim.deleted is None]
+        if not staying:
+            return (failure,)  # All are on their way; as upstream, nothing is done then.
         selected = VictimsSelected(
             pod=ref,
-            node=victims.nominate,
-            victims=tuple(pod_ref(victim) for victim in victims.victims),
-            pdb_violations=victims.pdb_violations,
-            candidate_count=victims.candidate_count,
-            tie_count=victims.tie_count,
-            nominations_cleared=tuple(pod_ref(other) for other in victims.nominations_cleared),
+            node=made.nominate,
+            victims=tuple(pod_ref(victim) for victim in staying),
+            pdb_violations=made.pdb_violations,
+            candidate_count=made.candidate_count,
+            tie_count=made.tie_count,
+            nominations_cleared=tuple(pod_ref(other) for other in made.nominations_cleared),
         )
         return (selected, failure)
 
@@ -207,9 +210,10 @@ class Decider:
                 self.state.queue.done(ref.uid)
             case PodUnreserved():
                 self._unreserve(decision)
-            case VictimsSelected(nominations_cleared=cleared):
+            case VictimsSelected(pod=preemptor, victims=victims, nominations_cleared=cleared):
                 for ref in cleared:
                     self.state.nominator.delete(ref.uid)
+                self.state.preempting.begin(preemptor.uid, seq, [one.uid for one in victims])
             case BindingAdopted() | GangCommitted():
                 pass  # The event that was adopted changed the cache already.
             case _ as unreachable:
@@ -238,6 +242,7 @@ class Decider:
         else:
             state.queue.assumed(uid)
         state.nominator.delete(uid)
+        state.preempting.end(uid)
         state.failures.pop(uid, None)
         counted = state.cache.pod(uid)
         assert counted is not None

@@ -54,8 +54,8 @@ class NodeTable:
     """`columns.NodeColumns` says what the columns mean; here is what changes them."""
 
     def __init__(self) -> None:
-        self.touched = TouchLog()
-        self.static_touched = TouchLog()
+        self.touched: TouchLog[int] = TouchLog()
+        self.static_touched: TouchLog[int] = TouchLog()
         self.images = ImageStates()
         self.names: list[str] = []
         self.pvc_in_use: dict[str, int] = {}

@@ -7,6 +7,7 @@ nothing is kept under the empty name, as kube-scheduler does.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from decklog.core.touch_log import TouchLog
 from decklog.objects.pod import Pod
 
 
@@ -15,6 +16,8 @@ class Nominator:
     _pods: dict[str, dict[str, Pod]] = field(default_factory=dict)
     """Node → uid → pod, in order of nomination."""
     _node_of: dict[str, str] = field(default_factory=dict)
+    touched: TouchLog[str] = field(default_factory=TouchLog)
+    """Nodes whose nominations changed."""
 
     def add(self, pod: Pod, node: str | None = None) -> None:
         """Nominate the pod on `node`; None: on what its status says, if anything."""
@@ -25,6 +28,7 @@ class Nominator:
                 return
         self._pods.setdefault(node, {})[pod.uid] = pod
         self._node_of[pod.uid] = node
+        self._touch(node)
 
     def update(self, old: Pod, new: Pod) -> None:
         """Follow the pod's status; a nomination that the status does not show yet is kept."""
@@ -42,6 +46,7 @@ class Nominator:
         del pods[uid]
         if not pods:
             del self._pods[node]
+        self._touch(node)
 
     def node_of(self, uid: str) -> str | None:
         return self._node_of.get(uid)
@@ -49,6 +54,15 @@ class Nominator:
     def pods_on(self, node: str) -> Sequence[Pod]:
         """Return the pods nominated on the node, in order of nomination."""
         return tuple(self._pods.get(node, {}).values())
+
+    @property
+    def has_any(self) -> bool:
+        """Whether any pod is nominated on any node."""
+        return len(self._pods) > ("" in self._pods)
+
+    def _touch(self, node: str) -> None:
+        if node:
+            self.touched.append(node)
 
     def __len__(self) -> int:
         return len(self._node_of)

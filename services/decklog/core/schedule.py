@@ -18,6 +18,7 @@ from decklog.core.framework.status import SUCCESS, Code, Status
 from decklog.core.nominator import Nominator
 from decklog.core.outcome import SCHEDULER_ERROR, Failed, Outcome, Placed
 from decklog.core.plan import Plan
+from decklog.core.row_loads import KeptLoads
 from decklog.core.scoring import Scored
 from decklog.core.verdicts import VerdictCache
 from decklog.events.facts import PodAssumed, PodRef, PodUnschedulable, PodWaiting, Rejection
@@ -41,12 +42,14 @@ class Engine:
     start_index: int = 0
     """Where the next search starts in the list of nodes: only matters if nodes are sampled."""
     verdicts: VerdictCache = field(init=False)
+    loads: KeptLoads = field(init=False)
     _has_looked: bool = False
     """Whether a cycle began whose decision was not followed yet."""
     _plans: dict[str, Plan] = field(init=False)
 
     def __post_init__(self) -> None:
         self.verdicts = VerdictCache(self.cache.columns)
+        self.loads = KeptLoads(self.cache.columns, self.nominator)
         self._plans = {name: Plan(profile) for name, profile in self.profiles.items()}
 
     def gate(self, pod: Pod, gated_by: str = "") -> str:
@@ -170,6 +173,7 @@ class Engine:
             pod,
             attempt,
             self.start_index,
+            self.loads,
         )
 
 

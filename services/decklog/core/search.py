@@ -1,83 +1,23 @@
-"""One cycle's search: which nodes the pod fits, and why it does not fit the others."""
+"""One cycle's search: which nodes the pod fits, and why it does not fit the others.
+
+Where pods of its priority or higher are nominated, the pod must fit beside them as well as without
+them (they may never come); the first of the two that it does not fit gives the reason.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from decklog.core.columns import Rows
-from decklog.core.framework.interface import CycleState, Mask
+from decklog.core.framework.interface import CycleState
 from decklog.core.framework.runners import filter_failure
 from decklog.core.framework.status import Status
 from decklog.core.node_table import NodeTable
 from decklog.core.plan import Plan, feasible_nodes_to_find
-from decklog.core.reasons import Reasons, ReasonTable
+from decklog.core.search_result import Found
 from decklog.core.verdicts import ClassVerdicts
-from decklog.events.facts import Rejection
+from decklog.core.what_if import Trials
 from decklog.objects.pod import Pod
-
-
-@dataclass(slots=True)
-class Found:
-    """What filtering said. Arrays are by row of the table, and hold until the cache changes."""
-
-    table: NodeTable
-    reasons: ReasonTable
-    reason: Reasons
-    """0: the row passes all filters, was not looked at, or holds no node."""
-    feasible: Mask
-    feasible_count: int
-    evaluated: Rows | None = None
-    """Rows that were looked at, in the order of the list; None: all nodes, and nothing more."""
-    nominated: int | None = None
-    """Row of the nominated node if it was looked at first."""
-    is_kept: bool = False
-    """Whether `feasible` is what the class's verdicts say, and nothing less."""
-    start_index: int = 0
-    """Where the next cycle starts in the list of nodes."""
-    failure: Status | None = None
-    """The failure that a Filter plugin answered instead of a verdict."""
-
-    @property
-    def evaluated_count(self) -> int:
-        """Feasible nodes and nodes with a status."""
-        if self.evaluated is None:
-            return self.table.node_count
-        return len(self.evaluated)
-
-    @property
-    def rejected_rows(self) -> Rows:
-        """Rows with a status, in the order of the list."""
-        rows = self.table.order() if self.evaluated is None else self.evaluated
-        rejected: Rows = rows[self.reason[rows] != 0]
-        return rejected
-
-    def rows(self) -> Rows:
-        """Return the rows that the pod fits."""
-        return self.feasible.nonzero()[0]
-
-    def rejections(self) -> tuple[Rejection, ...]:
-        """Group the rejected rows by plugin, code and reasons, with the first node as example."""
-        rows = self.table.order() if self.evaluated is None else self.evaluated
-        numbers = self.reason[rows]
-        counts = np.bincount(numbers).tolist()
-        statuses, names = self.reasons.statuses, self.table.names
-        found = []
-        for number in range(1, len(counts)):
-            if counts[number]:
-                status = statuses[number]
-                example = names[rows[(numbers == number).argmax()]]
-                found.append(
-                    Rejection(
-                        status.plugin,
-                        int(status.code),
-                        status.all_reasons,
-                        counts[number],
-                        (example,),
-                    )
-                )
-        positions = self.reasons.position_of  # Numbers differ with history; places do not.
-        found.sort(key=lambda group: (positions[group.plugin], group.code, group.reasons))
-        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +31,19 @@ class Search:
     percentage: int
     """Of nodes to score; 0 is adaptive."""
     start_index: int
+    trials: Trials
 
     def find(self, verdicts: ClassVerdicts, names: frozenset[str] | None) -> Found:
         """Return what fits, among the nodes of these names only (None: all)."""
-        verdicts.refresh(self.pod)
         found = self._filter(verdicts)
+        crowded = self.trials.nominated_rows()
         nominated = self.pod.nominated_node_name
         row = self.table.row_of(nominated) if nominated else None
-        if row is not None and self._is_settled(found, row):
-            return found
+        if row is not None:
+            self._fit_beside(found, crowded[crowded == row])
+            if self._is_settled(found, row):
+                return found
+        self._fit_beside(found, crowded)
         self._narrow(found, names)
         if self.plan.reasons.has_failures:
             found.failure = self._failure(found)
@@ -107,6 +51,7 @@ class Search:
             tried = found.nominated
             if tried is not None and tried not in found.evaluated:
                 found.evaluated = np.concatenate(([tried], found.evaluated))
+                found.nominated_apart = True
             found.start_index = self.start_index + found.evaluated_count
         found.start_index %= self.table.node_count
         return found
@@ -135,6 +80,21 @@ class Search:
             is_kept=is_kept,
             start_index=self.start_index,
         )
+
+    def _fit_beside(self, found: Found, rows: Rows) -> None:
+        """Reject the pod also where it does not fit beside the nominated pods."""
+        if not len(rows):
+            return
+        beside = self.trials.beside_nominated(rows)
+        now = found.reason[rows]
+        first = np.where(beside != 0, beside, now)
+        if (first == now).all():
+            return
+        found.reason = found.reason.copy()
+        found.reason[rows] = first
+        found.feasible = self.table.present & (found.reason == 0)
+        found.feasible_count = int(np.count_nonzero(found.feasible))
+        found.is_kept = False
 
     def _is_settled(self, found: Found, row: int) -> bool:
         """Try the nominated node first: if the pod fits it, no other is looked at.

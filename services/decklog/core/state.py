@@ -33,6 +33,7 @@ from decklog.core.framework.events import (
 from decklog.core.nominator import Nominator
 from decklog.core.plugins.registrations import registrations_of
 from decklog.core.plugins.registry import build_profiles
+from decklog.core.preempting import GATE, Preempting
 from decklog.core.queue import SchedulingQueue
 from decklog.core.queued_pod import SECOND_MS
 from decklog.core.schedule import RESERVATION, Engine
@@ -109,6 +110,7 @@ class SchedulerState:
     """Unbound pods of no profile that were seen: counted, never queued."""
     engine: Engine = field(init=False)
     queue: SchedulingQueue = field(init=False)
+    preempting: Preempting = field(init=False)
     causes: list[Ending | BindingAdopted] = field(default_factory=list)
     """What the events at hand ended or adopted, in the order of their positions."""
     ending: set[int] = field(default_factory=set)
@@ -118,8 +120,9 @@ class SchedulerState:
     def __post_init__(self) -> None:
         profiles = build_profiles(self.config)
         self.engine = Engine(self.config, self.cache, profiles, self.nominator)
+        self.preempting = Preempting(self.store)
         self.queue = SchedulingQueue(
-            gate=self.engine.gate,
+            gate=self._gate,
             registrations=registrations_of(
                 {name: tuple(profile.plugins.values()) for name, profile in profiles.items()}
             ),
@@ -128,6 +131,14 @@ class SchedulerState:
             max_backoff_ms=self.config.pod_max_backoff_seconds * SECOND_MS,
             flush_after_ms=self.config.unschedulable_flush_seconds * SECOND_MS,
         )
+
+    def _gate(self, pod: Pod, gated_by: str) -> str:
+        """Return the plugin that keeps the pod out of the queue; empty if none does."""
+        plugin = self.engine.gate(pod, gated_by)
+        if plugin or not self.preempting.is_waiting(pod.uid):
+            return plugin
+        profile = self.engine.profiles[pod.scheduler_name]
+        return GATE if any(one.name == GATE for one in profile.pre_enqueue) else ""
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -174,7 +185,11 @@ class SchedulerState:
             case BindFailed(pod_uid=uid, seq=seq, reason=reason, message=message):
                 if self._is_open(uid, seq):
                     self._end(uid, EndReason.REJECTED, message or reason)
-            case BindUnknown() | VictimDeleted() | VictimRefused() | ResyncRequested():
+            case VictimRefused(seq=seq):
+                preemptor = self.preempting.refused(seq)
+                if preemptor is not None:
+                    self.queue.activate(preemptor)
+            case BindUnknown() | VictimDeleted() | ResyncRequested():
                 pass  # Nothing is known, or the watch brings it; a resync is the watcher's to do.
             case ResyncStarted():
                 self.store.begin_resync(fact)
@@ -301,6 +316,7 @@ class SchedulerState:
         self.cache.add_pod(pod)
         self.queue.delete(pod.uid)
         self.failures.pop(pod.uid, None)
+        self.preempting.end(pod.uid)
         if was is not None:
             stamp = pod.annotations.get(STAMP, "")
             self.causes.append(
@@ -346,6 +362,7 @@ class SchedulerState:
     def _pod_gone(self, old: Pod, reason: str) -> None:
         uid = old.uid
         self.failures.pop(uid, None)
+        self.preempting.end(uid)
         self._end(uid, reason, "")
         if uid in self.open_assumes and self.cache.is_assumed(uid):
             return  # The decision that ends the assume frees the room.

@@ -1,16 +1,20 @@
-"""Which rows changed, in order: who remembers how far it has read refreshes only those since."""
+"""What changed, in order: who remembers how far it has read refreshes only what came since."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 ROWS_MAX: Final = 65_536
 """Rows kept: a reader that fell behind further looks at all rows, which is quicker by then."""
 
+T = TypeVar("T")
+
 
 @dataclass(slots=True)
-class TouchLog:
-    rows: list[int] = field(default_factory=list)
+class TouchLog(Generic[T]):
+    """The entries are rows, or names of nodes."""
+
+    rows: list[T] = field(default_factory=list)
     start: int = 0
     """Position of the first row that is kept."""
 
@@ -18,7 +22,7 @@ class TouchLog:
     def position(self) -> int:
         return self.start + len(self.rows)
 
-    def append(self, row: int) -> None:
+    def append(self, row: T) -> None:
         self.rows.append(row)
         if len(self.rows) > 2 * ROWS_MAX:
             del self.rows[:ROWS_MAX]
@@ -28,7 +32,7 @@ class TouchLog:
         self.start = self.position + 1
         self.rows.clear()
 
-    def since(self, position: int) -> Sequence[int] | None:
+    def since(self, position: int) -> Sequence[T] | None:
         """Return the rows touched after the position, repeated ones included; None: any row."""
         if position < self.start:
             return None

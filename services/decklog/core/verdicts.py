@@ -135,6 +135,22 @@ class ClassVerdicts:
             self.scores.ask_all(pod, self.feasible, static=True)
         return self.scores
 
+    def resource_reason(self, pod: Pod, rows: Rows, nodes: NodeColumns) -> Reasons:
+        """Return what the kept filters would say of these rows if they were as `nodes` has them.
+
+        In `nodes` they may differ in their pods only.
+        """
+        own = self._first(self._resource_filters, pod, nodes)
+        return self._earlier(self._static_reason[rows], own)
+
+    @property
+    def resource_filters(self) -> Sequence[PlannedFilter]:
+        """Return those that what is on a row can change, without those that PreFilter skips."""
+        return self._resource_filters
+
+    def static_reason(self, row: int) -> int:
+        return int(self._static_reason[row])
+
     @property
     def size_bytes(self) -> int:
         own = self.reason.nbytes + self._static_reason.nbytes + self.feasible.nbytes

@@ -64,6 +64,11 @@ class CycleState:
 class ClusterView(Protocol):
     """Read access to objects other than nodes and pods, for plugins."""
 
+    @property
+    def version(self) -> int:
+        """Raised by every change of any of these objects."""
+        ...
+
     def objects(self, kind: str) -> Mapping[str, Any]:
         """Return the objects of a kind by `namespace/name` (or name)."""
         ...
@@ -103,7 +108,11 @@ class FilterPlugin(Plugin, Protocol):
 
 
 class PreFilterExtensions(Plugin, Protocol):
-    """For plugins whose PreFilter state depends on pods: what one pod more or less changes."""
+    """For plugins whose PreFilter state depends on pods: what one pod more or less changes.
+
+    The state may be shared with a copy of itself: a plugin replaces what it keeps in it, and
+    changes nothing in place. `row` is the node's in `nodes`, which is the whole table.
+    """
 
     def add_pod(
         self, state: CycleState, pod: Pod, other: Pod, row: int, nodes: NodeColumns
@@ -112,6 +121,16 @@ class PreFilterExtensions(Plugin, Protocol):
     def remove_pod(
         self, state: CycleState, pod: Pod, other: Pod, row: int, nodes: NodeColumns
     ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A node that the pod would fit if the victims were gone."""
+
+    node: str
+    victims: tuple[Pod, ...]
+    """The most important first; at least one."""
+    pdb_violations: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +143,8 @@ class PostFilterResult:
     candidate_count: int = 0
     tie_count: int = 0
     nominations_cleared: Sequence[Pod] = ()
+    candidates: Sequence[Candidate] = ()
+    """All that were found, the chosen one among them."""
 
 
 class PostFilterPlugin(Plugin, Protocol):
@@ -133,14 +154,60 @@ class PostFilterPlugin(Plugin, Protocol):
 
 
 class FilterVerdict(Protocol):
-    """What filtering said, for PostFilter: per row, and for the nodes that have no status."""
+    """What filtering said, for PostFilter: per row, and for the nodes that have no status.
+
+    And what it would say if a node had other pods, without anything being changed.
+    """
 
     @property
     def codes(self) -> npt.NDArray[np.uint8]:
         """Status code (`Code`) per row."""
         ...
 
+    @property
+    def salt(self) -> int:
+        """Seed, pod and attempt, mixed: what stands in for chance."""
+        ...
+
     def status(self, row: int) -> Status: ...
+    def nominated(self, row: int) -> Sequence[Pod]:
+        """Return the pods that are nominated on the node, in order of nomination."""
+        ...
+
+    def what_if(self, row: int) -> "WhatIf": ...
+    def without_lower(self, rows: Rows) -> "WithoutLower":
+        """Return what filters would say if all pods of lower priority were gone."""
+        ...
+
+    def memo(self) -> dict[int, Any] | None:
+        """Return what was noted of rows for equal pods, as far as it still holds; to be added to.
+
+        None: verdicts depend on more than the pod's class and what is on the row.
+        """
+        ...
+
+
+class WhatIf(Protocol):
+    """One node as it would be if pods came or went."""
+
+    @property
+    def pods(self) -> Sequence[Pod]: ...
+    def add(self, pod: Pod) -> None: ...
+    def remove(self, pod: Pod) -> None: ...
+    def status(self) -> Status:
+        """Return what the filters would say, nominated pods considered."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutLower:
+    """By entry of the rows that were asked about."""
+
+    lower_count: npt.NDArray[np.int64]
+    """Pods of lower priority."""
+    reason: npt.NDArray[np.int32]
+    """Index into `statuses` of what rejects the pod all the same; 0: only a trial can tell."""
+    statuses: Sequence[Status]
 
 
 class PreScorePlugin(Plugin, Protocol):

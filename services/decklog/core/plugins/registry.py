@@ -12,7 +12,7 @@ from decklog.core.framework.config import ProfileConfig, SchedulerConfig
 from decklog.core.framework.interface import ClusterView, Plugin
 from decklog.core.framework.points import Profile, make_profile
 from decklog.core.plugins.default_binder import DefaultBinder
-from decklog.core.plugins.default_preemption import DefaultPreemption
+from decklog.core.plugins.default_preemption import make_default_preemption
 from decklog.core.plugins.dynamic_resources import DynamicResources
 from decklog.core.plugins.image_locality import ImageLocality
 from decklog.core.plugins.inter_pod_affinity import InterPodAffinity
@@ -87,7 +87,7 @@ REGISTRY: Final[Mapping[str, Make]] = {
     "DynamicResources": lambda _args, parity: DynamicResources(
         answers_post_filter=parity.dynamic_resources_post_filter
     ),
-    "DefaultPreemption": lambda _args, _parity: DefaultPreemption(),
+    "DefaultPreemption": lambda args, _parity: make_default_preemption(args),
     "NodeResourcesBalancedAllocation": _balanced,
     "ImageLocality": lambda _args, _parity: ImageLocality(),
     "DefaultBinder": lambda _args, _parity: DefaultBinder(),

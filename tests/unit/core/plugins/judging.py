@@ -1,7 +1,7 @@
 """Asking a plugin about nodes, in the words of its statuses."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from decklog.core.columns import NodeColumns
 from decklog.core.framework.interface import (
     CycleState,
     FilterPlugin,
+    FilterVerdict,
     PreScorePlugin,
     ScorePlugin,
 )
@@ -16,6 +17,9 @@ from decklog.core.framework.status import Status
 from decklog.objects.node import Node
 from decklog.objects.pod import Pod
 from tests.unit.core.columns_builders import make_columns
+
+UNASKED: Final = cast("FilterVerdict", object())
+"""For a PostFilter plugin that does not look at what filtering said."""
 
 
 def judged(
