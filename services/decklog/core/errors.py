@@ -10,6 +10,7 @@ DecklogError
 ├── Deposed                 another generation leads; the process ends at once
 ├── IllegalTransition       a decision contradicts the state: we are wrong; the process ends
 ├── Refused                 somebody asked for what may not be done (exit code 6)
+│   └── LedgerDamaged       the database says that its own files are damaged
 └── BadConfiguration        a setting or a file is not usable (exit code 2)
 """
 
@@ -77,6 +78,10 @@ class IllegalTransition(DecklogError):
 
 class Refused(DecklogError):
     """What was asked for may not be done; asking again does not help."""
+
+
+class LedgerDamaged(Refused):
+    """The database finds its own files damaged: what it holds is not what was written."""
 
 
 class BadConfiguration(DecklogError):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
 
+from decklog.core.errors import LedgerDamaged
 from decklog.history.anchors import Seen, check_anchors, shown
 from decklog.history.source import Source
 from decklog.ports.ledger import ZERO_HASH, Anchor, DecisionRow, Head, TickRow
@@ -69,19 +70,28 @@ def check_chains(source: Source, progress: Progress = lambda _: None) -> ChainRe
     report = ChainReport(head)
     anchors = source.ledger.anchors(source.stream)
     walk = _Walk(source, Seen({(anchor.chain, anchor.number) for anchor in anchors}))
-    for row in _ticks(source, head.tick):
-        finding = walk.take(row)
-        if finding is not None:
-            report.findings.append(finding)
-            break
-        report.ticks, report.last_good = row.tick, row
-        report.decisions = walk.seq
-        progress(row.tick)
-    else:
-        report.findings.extend(_check_head(source, head, walk))
+    try:
+        report.findings.extend(_check_rows(source, walk, report, progress))
+    except LedgerDamaged as error:
+        report.findings.append(_broken("ledger", str(error), report.ticks + 1))
     _check_configs(source, walk, report)
     _check_anchors(anchors, walk.seen, report)
     return report
+
+
+def _check_rows(
+    source: Source, walk: "_Walk", report: ChainReport, progress: Progress
+) -> Iterator[Finding]:
+    """Yield the first thing that is wrong with ticks, decisions and head."""
+    for row in _ticks(source, report.head.tick):
+        finding = walk.take(row)
+        if finding is not None:
+            yield finding
+            return
+        report.ticks, report.last_good = row.tick, row
+        report.decisions = walk.seq
+        progress(row.tick)
+    yield from _check_head(source, report.head, walk)
 
 
 @dataclass(slots=True)

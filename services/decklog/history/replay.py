@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final
 
-from decklog.core.errors import Refused
-from decklog.core.framework.config_body import config_from_body
+from decklog.core.errors import BadConfiguration, Refused
 from decklog.core.state import SchedulerState
 from decklog.events.digests import Digests
 from decklog.events.facts import Record
@@ -16,7 +15,7 @@ from decklog.history.source import NotFound, Source
 from decklog.ports.entries import read_records
 from decklog.ports.log import Entry
 from decklog.ports.recorded import READ_MAX, RecordedTick, TickReader
-from decklog.ports.redeciding import apply_recorded
+from decklog.ports.redeciding import apply_recorded, recorded_config
 
 Progress = Callable[[int, int], None]
 """Told the last tick that was applied, and the last one that will be."""
@@ -49,7 +48,7 @@ def rebuild(source: Source, moment: Moment, progress: Progress = lambda *_: None
     Raises:
         NotFound: nobody had led the stream, so no configuration says what is queued.
         PositionLost: events of a tick are gone.
-        Refused: the log no longer holds the beginning of history.
+        Refused: the log lacks the beginning of history, or the ledger its configuration.
     """
     started_ms = source.clock.monotonic_ms()
     first, last = source.events.bounds()
@@ -76,11 +75,14 @@ def rebuild(source: Source, moment: Moment, progress: Progress = lambda *_: None
 def _new_state(source: Source, moment: Moment) -> SchedulerState:
     """Return an empty state with the configuration that was in force."""
     tick = source.tick(max(moment.tick, 1))
-    body = source.ledger.config(tick.config_hash) if tick is not None else None
-    if body is None:
+    if tick is None:
         msg = f"no configuration is recorded for position {moment.position}"
         raise NotFound(msg)
-    return SchedulerState(config_from_body(body))
+    try:
+        return SchedulerState(recorded_config(source.ledger, tick.config_hash))
+    except BadConfiguration as error:
+        msg = f"cannot rebuild position {moment.position}: {error}"
+        raise Refused(msg) from error
 
 
 def _apply(found: Replayed, tick: RecordedTick) -> None:

@@ -8,6 +8,7 @@ installation cannot build, are applied as facts and said to be not re-decided.
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from decklog.core.errors import BadConfiguration
 from decklog.core.framework.config import SchedulerConfig
@@ -75,11 +76,8 @@ class Redecider:
     def _prepare(self, tick: RecordedTick) -> str:
         """Have the state that the tick's generation had; return why it cannot be decided again."""
         if tick.row.config_hash != self._config_hash:
-            body = self.ledger.config(tick.row.config_hash)
-            if body is None:
-                return f"configuration {tick.row.config_hash[:12]} is not in the ledger"
             try:
-                config = config_from_body(body)
+                config = recorded_config(self.ledger, tick.row.config_hash)
             except BadConfiguration as error:
                 self.state, self._config_hash = None, ""
                 return str(error)
@@ -114,6 +112,22 @@ class Redecider:
             ask=_answers(tick.header.answers),
         )
         return _differences(tick, source.proposed)
+
+
+def recorded_config(ledger: LedgerReader, config_hash: str) -> SchedulerConfig:
+    """Return a configuration of the past.
+
+    Raises:
+        BadConfiguration: it is not there, was changed, or is of a release that we cannot read.
+    """
+    body = ledger.config(config_hash)
+    if body is None:
+        msg = f"configuration {config_hash} is not in the ledger"
+        raise BadConfiguration(msg)
+    if sha256(body).hexdigest() != config_hash:
+        msg = f"configuration {config_hash} was changed after it was stored"
+        raise BadConfiguration(msg)
+    return config_from_body(body)
 
 
 def apply_recorded(state: SchedulerState, tick: RecordedTick) -> None:

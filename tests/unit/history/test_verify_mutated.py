@@ -170,3 +170,29 @@ def test_what_comes_before_the_break_is_still_decided_again(store: Store) -> Non
     report = checked(store)
     assert report.chain.decisions == report.replay.decisions == 10
     assert report.replay.unchecked == "stopped at the break"
+
+
+def test_a_damaged_file_is_no_bug_of_ours(store: Store) -> None:
+    """The page on which decisions begin is overwritten: SQLite itself finds that."""
+    file = store.folder / "decklog.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        ((root,),) = connection.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'decision'"
+        ).fetchall()
+        ((size,),) = connection.execute("PRAGMA page_size").fetchall()
+    connection.close()
+    with file.open("r+b") as opened:
+        opened.seek((root - 1) * size)
+        opened.write(b"\xff" * 64)
+    assert told(checked(store)).startswith("ledger: ")
+
+
+def test_a_changed_configuration_decides_nothing(store: Store) -> None:
+    """Its body still reads, and would decide otherwise: it is not tried."""
+    with store.source() as source:
+        ((_, body),) = source.ledger.configs()
+    damage(store, "config_version", "body", at=body.index(b'"seed":1') + 7, bit=2)
+    report = checked(store)
+    assert report.replay.decisions == report.replay.divergent == 0
+    assert "was changed after it was stored" in report.replay.unchecked

@@ -22,7 +22,7 @@ from sqlalchemy import Connection, Engine, QueuePool, create_engine, event, make
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from decklog.core.errors import LedgerUnavailable
+from decklog.core.errors import LedgerDamaged, LedgerUnavailable
 from decklog.ports.clock import Clock
 
 BUSY_TIMEOUT_SECONDS: Final = 5.0
@@ -51,6 +51,9 @@ _SQLITE_UNAVAILABLE: Final = {
     sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_PROTOCOL,
 }
+_SQLITE_DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_SQLSTATE_DAMAGED: Final = {"XX001", "XX002"}
+"""data_corrupted, index_corrupted."""
 # Connection lost, told to go away, too busy, out of locks or memory, deadlock. Not among them: a
 # full disk (53100), which waiting does not mend.
 _SQLSTATE_UNAVAILABLE: Final = re.compile("08...|57...|40...|53[023]..|55P03")
@@ -190,10 +193,15 @@ class Store:
 
 @contextmanager
 def translated(url: str) -> Iterator[None]:
-    """Turn what may pass by itself into LedgerUnavailable; let everything else through."""
+    """Turn what may pass by itself into LedgerUnavailable; let everything else through.
+
+    Damaged files have an error of their own: `verify` says where they begin to be.
+    """
     try:
         yield
     except DBAPIError as error:
+        if _is_damaged(error):
+            raise LedgerDamaged(_message(url, error.orig)) from error
         if not _is_unavailable(error):
             raise
         raise LedgerUnavailable(_message(url, error.orig)) from error
@@ -331,13 +339,19 @@ def _to_postgresql(text: str) -> str:
     return re.sub(r"(?<!:):([a-z_]+)", r"%(\1)s", text)
 
 
+def _is_damaged(error: DBAPIError) -> bool:
+    if isinstance(error.orig, sqlite3.Error):
+        return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in _SQLITE_DAMAGED
+    return getattr(error.orig, "sqlstate", None) in _SQLSTATE_DAMAGED
+
+
 def _is_unavailable(error: DBAPIError) -> bool:
     if error.connection_invalidated:
         return True
     if not isinstance(error, OperationalError):
         return False
     if isinstance(error.orig, sqlite3.Error):
-        return (error.orig.sqlite_errorcode & 0xFF) in _SQLITE_UNAVAILABLE
+        return getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in _SQLITE_UNAVAILABLE
     state: str | None = getattr(error.orig, "sqlstate", None)
     if state is None:  # No connection came about at all.
         return True
