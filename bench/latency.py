@@ -68,8 +68,9 @@ def _create(processes: Processes, name: str, pods: int, rate: int) -> dict[str, 
             end = time.monotonic() + pods / rate + END_SECONDS
             while len(bound) < pods and time.monotonic() < end:
                 for event in watch.poll(limit=1_000, timeout=timedelta(seconds=1)):
-                    if event.object["spec"].get("nodeName"):
-                        bound.setdefault(event.object["metadata"]["name"], time.perf_counter())
+                    pod = event.object["metadata"]["name"]
+                    if pod in created and event.object["spec"].get("nodeName"):
+                        bound.setdefault(pod, time.perf_counter())
 
         following = threading.Thread(target=follow)
         following.start()
