@@ -2,7 +2,8 @@
 
 What is timed is `Engine.attempt` with the whole outcome built: filters, scores, rejections, the
 best five, and the assume. Queue, ledger and cluster are not part of it. Pods' classes are known,
-as they are when a pod has been in the queue.
+as they are when a pod has been in the queue. A pod that preempts is nominated; its victims go, and
+it is tried again, with the others of its tick: it counts once, with all that is done for it.
 """
 
 import argparse
@@ -17,10 +18,12 @@ from typing import Any, Final
 from bench.workloads.openb_like import openb_like
 from decklog.core.cache import Cache
 from decklog.core.framework.config import DEFAULT_PROFILE
+from decklog.core.framework.interface import PostFilterResult
 from decklog.core.framework.resolve import default_config
 from decklog.core.nominator import Nominator
 from decklog.core.plugins.registry import build_profiles
 from decklog.core.schedule import Engine, Placed
+from decklog.core.tick import CYCLES_MAX
 from decklog.objects.kinds import KIND_BY_NAME
 from decklog.objects.node import Node
 from decklog.objects.pod import (
@@ -65,6 +68,8 @@ class Workload:
     nodes: list[Node]
     pods: list[Pod]
     namespaces: Sequence[Namespace] = ()
+    placed: Sequence[Pod] = ()
+    """Pods that are there from the start."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -85,15 +90,18 @@ def measure(name: str, *, seconds: float) -> Measured:
     for namespace in workload.namespaces:
         cache.set_object("Namespace", namespace.name, namespace)
     engine = Engine(config, cache, build_profiles(config), Nominator())
+    for pod in workload.placed:
+        cache.add_pod(pod)
     for pod in workload.pods:
         cache.columns.pod_class(pod)
     tried = placed = 0
     cpu, start = time.process_time(), time.perf_counter()
     end = start + seconds
-    for pod in workload.pods:
-        placed += isinstance(engine.attempt(pod, attempt=1), Placed)
-        tried += 1
-        if tried % 64 == 0 and time.perf_counter() >= end:
+    for first in range(0, len(workload.pods), CYCLES_MAX):
+        tick = workload.pods[first : first + CYCLES_MAX]
+        placed += _tick(engine, tick)
+        tried += len(tick)
+        if time.perf_counter() >= end:
             break
     took, cpu = time.perf_counter() - start, time.process_time() - cpu
     return Measured(
@@ -108,6 +116,28 @@ def measure(name: str, *, seconds: float) -> Measured:
     )
 
 
+def _tick(engine: Engine, pods: Sequence[Pod]) -> int:
+    """Try the pods, do what preemption asks for, try the preemptors again; return the placed."""
+    placed = 0
+    preemptors: list[tuple[Pod, PostFilterResult]] = []
+    for pod in pods:
+        outcome = engine.attempt(pod, attempt=1)
+        if isinstance(outcome, Placed):
+            placed += 1
+        elif outcome.victims is not None and outcome.victims.victims:
+            engine.nominator.add(pod, outcome.victims.nominate)
+            preemptors.append((pod, outcome.victims))
+    for pod, made in preemptors:
+        for victim in made.victims:
+            if engine.cache.node_of(victim.uid) is not None:
+                engine.cache.remove_pod(victim)
+        again = replace(pod, nominated_node_name=made.nominate or "")
+        if isinstance(engine.attempt(again, attempt=2), Placed):
+            engine.nominator.delete(pod.uid)
+            placed += 1
+    return placed
+
+
 def _basic(node_count: int, shapes: int = 1) -> Workload:
     """Equal nodes; pods of one shape, or of several that differ in what they ask for, in turn."""
     pods = _pods(f"{100 + shape}m" for shape in cycle(range(shapes)))
@@ -117,6 +147,17 @@ def _basic(node_count: int, shapes: int = 1) -> Workload:
 def _unschedulable(node_count: int) -> Workload:
     """Pods that no node is big enough for."""
     return Workload(_nodes(node_count), list(islice(_pods(cycle(["9"])), 100_000)))
+
+
+def _preemption(node_count: int) -> Workload:
+    """Nodes full of four small pods each; big ones that need three of four to go."""
+    small = islice(_pods(cycle(["900m"])), node_count * 4)
+    placed = [
+        replace(pod, uid=f"low-{at}", name=f"low-{at}", node_name=f"node-{at % node_count}")
+        for at, pod in enumerate(small)
+    ]
+    high = (replace(pod, priority=10) for pod in _pods(cycle(["3"])))
+    return Workload(_nodes(node_count), list(islice(high, node_count)), placed=placed)
 
 
 def _openb_like() -> Workload:
@@ -225,6 +266,8 @@ WORKLOADS: Final[dict[str, Callable[[], Workload]]] = {
     "prefer-host-5000": lambda: _prefer(5_000),
     "spread-zone-5000": lambda: _spread(5_000, "DoNotSchedule"),
     "spread-zone-soft-5000": lambda: _spread(5_000, "ScheduleAnyway"),
+    "preemption-500": lambda: _preemption(500),
+    "preemption-5000": lambda: _preemption(5_000),
     "openb-like": _openb_like,
 }
 

@@ -11,7 +11,7 @@ from decklog.core.columns import Rows
 from decklog.core.framework.diagnosis import failure_message
 from decklog.core.framework.interface import Candidate, PostFilterResult
 from decklog.core.framework.status import CODE_NAMES, Status
-from decklog.core.plugins.victims import best_of
+from decklog.core.plugins.victims import best_of, rank
 from decklog.core.schedule import CycleResult, Engine, Failed
 from decklog.events.facts import PodRef, PodUnschedulable
 from decklog.objects.pod import Pod
@@ -83,7 +83,7 @@ class Answer:
         if made is None or not made.victims:
             return None
         want = step.get("preemption", {})
-        best = {one.node: one for one in best_of(made.candidates)}
+        best = {one.node: one for one in _best(made)}
         node = _node_of(made, step)
         said: dict[str, object] = {
             "best": sorted(best),
@@ -223,11 +223,15 @@ def _status(status: Status) -> dict[str, object]:
 
 def _node_of(made: PostFilterResult, step: Step) -> str:
     """Return the node on which room is made; of equal ones the recorded one, if it is of them."""
-    best = [one.node for one in best_of(made.candidates)]
+    best = [one.node for one in _best(made)]
     recorded: str = step.get("preemption", {}).get("node", "")
     if made.nominate in best and recorded in best:
         return recorded
     return made.nominate or ""
+
+
+def _best(made: PostFilterResult) -> list[Candidate]:
+    return [one.candidate for one in best_of(list(map(rank, made.candidates)))]
 
 
 def _candidate(candidate: Candidate) -> dict[str, object]:

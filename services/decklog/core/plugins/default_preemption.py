@@ -15,7 +15,6 @@ import numpy as np
 from decklog.core.columns import NodeColumns
 from decklog.core.framework.diagnosis import fit_error
 from decklog.core.framework.interface import (
-    Candidate,
     CycleState,
     FilterVerdict,
     PostFilterResult,
@@ -24,8 +23,16 @@ from decklog.core.framework.interface import (
     WithoutLower,
 )
 from decklog.core.framework.status import SUCCESS, Code, Status, error, unschedulable
-from decklog.core.plugins.victims import NO_VICTIMS, Budget, best_of, budgets, select_victims
-from decklog.core.select import mix, name_hash
+from decklog.core.plugins.victims import (
+    NO_VICTIMS,
+    Budget,
+    Ranked,
+    best_of,
+    budgets,
+    rank,
+    select_victims,
+)
+from decklog.core.select import mixed
 from decklog.objects.go_text import aggregate
 from decklog.objects.pod import Pod
 
@@ -40,8 +47,8 @@ BY_SCHEDULER: Final = "PreemptionByScheduler"
 class _Trials:
     """What trying the nodes came to."""
 
-    violating: list[Candidate] = field(default_factory=list)
-    others: list[Candidate] = field(default_factory=list)
+    violating: list[Ranked] = field(default_factory=list)
+    others: list[Ranked] = field(default_factory=list)
     statuses: list[Status] = field(default_factory=list)
     """Of the nodes that were tried in vain."""
 
@@ -109,7 +116,7 @@ class DefaultPreemption:
             if isinstance(said, Status):
                 tried.statuses.append(said)
                 continue
-            into = tried.violating if said.pdb_violations else tried.others
+            into = tried.violating if said.candidate.pdb_violations else tried.others
             if len(into) < wanted:
                 into.append(said)
             if tried.has_enough(wanted):
@@ -119,8 +126,9 @@ class DefaultPreemption:
 
 def _asked(
     name: str, row: int, pod: Pod, limits: Sequence[Budget], verdict: FilterVerdict
-) -> Candidate | Status:
-    return select_victims(verdict.what_if(row), name, pod, limits)
+) -> Ranked | Status:
+    found = select_victims(verdict.what_if(row), name, pod, limits)
+    return found if isinstance(found, Status) else rank(found)
 
 
 def _why_not_eligible(pod: Pod, nodes: NodeColumns, verdict: FilterVerdict) -> str:
@@ -178,10 +186,11 @@ def _no_candidate(node_count: int, counts: Mapping[str, int]) -> tuple[PostFilte
 
 
 def _chosen(
-    candidates: Sequence[Candidate], pod: Pod, nodes: NodeColumns, verdict: FilterVerdict
+    candidates: Sequence[Ranked], pod: Pod, nodes: NodeColumns, verdict: FilterVerdict
 ) -> PostFilterResult:
     best = best_of(candidates)
-    chosen = min(best, key=lambda one: mix(name_hash(one.node) ^ verdict.salt))
+    words = mixed(np.array([one.hash for one in best], dtype=np.uint64), verdict.salt)
+    chosen = best[int(words.argmin())].candidate
     row = nodes.row_of(chosen.node)
     assert row is not None
     return PostFilterResult(
@@ -193,7 +202,7 @@ def _chosen(
         nominations_cleared=tuple(
             other for other in verdict.nominated(row) if other.priority < pod.priority
         ),
-        candidates=tuple(candidates),
+        candidates=tuple([one.candidate for one in candidates]),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from decklog.core.framework.interface import Candidate, WhatIf
 from decklog.core.framework.status import Status, error, unresolvable
+from decklog.core.select import name_hash
 from decklog.objects.matching import InvalidSelector, Selector, compile_label_selector
 from decklog.objects.pod import Pod
 from decklog.objects.policy import PodDisruptionBudget
@@ -72,16 +73,29 @@ def select_victims(
     return Candidate(node=name, victims=tuple(victims), pdb_violations=violations)
 
 
-def best_of(candidates: Sequence[Candidate]) -> list[Candidate]:
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate with what it is compared by: made once, compared again for every preemptor."""
+
+    candidate: Candidate
+    cost: tuple[int, int, int, int]
+    start: tuple[bool, str]
+    hash: int
+
+
+def rank(candidate: Candidate) -> Ranked:
+    start = _earliest_start(candidate.victims)
+    return Ranked(candidate, _cost(candidate), start, name_hash(candidate.node))
+
+
+def best_of(ranked: Sequence[Ranked]) -> list[Ranked]:
     """Return the candidates that are equally good, in their order."""
-    costs = [_cost(candidate) for candidate in candidates]
-    lowest = min(costs, default=None)
-    equal = [one for one, cost in zip(candidates, costs, strict=True) if cost == lowest]
+    lowest = min([one.cost for one in ranked], default=None)
+    equal = [one for one in ranked if one.cost == lowest]
     if len(equal) < 2:
         return equal
-    starts = [_earliest_start(candidate.victims) for candidate in equal]
-    latest = max(starts)
-    return [one for one, start in zip(equal, starts, strict=True) if start == latest]
+    latest = max([one.start for one in equal])
+    return [one for one in equal if one.start == latest]
 
 
 def _is_reprieved(node: WhatIf, pod: Pod) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from decklog.core.framework.interface import Candidate
 from decklog.core.framework.status import SUCCESS, Status, error, unschedulable
-from decklog.core.plugins.victims import NO_VICTIMS, best_of, budgets, select_victims
+from decklog.core.plugins.victims import NO_VICTIMS, best_of, budgets, rank, select_victims
 from decklog.objects.pod import Pod
 from decklog.objects.policy import PodDisruptionBudget
 from decklog.objects.selectors import LabelSelector, LabelSelectorRequirement
@@ -202,4 +202,5 @@ LOW, MID, NEG = victim("low", 1), victim("mid", 2), victim("neg", -1)
     ],
 )
 def test_best_of(candidates: list[Candidate], want: list[str]) -> None:
-    assert [one.node for one in best_of(candidates)] == want
+    found = best_of(list(map(rank, candidates)))
+    assert [one.candidate.node for one in found] == want
