@@ -59,13 +59,13 @@ def _chain(report: VerifyReport) -> Iterator[str]:
         yield f"BROKEN at {finding}"
     if chain.break_at is None:
         return
-    left = chain.head.seq - chain.decisions
-    if chain.last_good is not None:
-        good = chain.last_good
-        yield (
-            f"last good tick {good.tick}, decision {good.seq} ({to_rfc3339(good.now_ms)}); "
-            f"{left:,} later decisions are unverifiable"
-        )
+    left = max(0, chain.head.seq - chain.decisions)
+    good = chain.last_good
+    when = f" ({to_rfc3339(good.now_ms)})" if good else ""
+    yield (
+        f"last good tick {chain.ticks}{when}, decision {chain.decisions}; "
+        f"{left:,} later decisions are unverifiable"
+    )
 
 
 def _replay(report: VerifyReport) -> Iterator[str]:

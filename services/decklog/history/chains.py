@@ -47,6 +47,7 @@ class ChainReport:
     ticks: int = 0
     """Ticks that are as they were committed, up to the first that is not."""
     decisions: int = 0
+    """The same of decisions: some of a tick that is broken may be whole."""
     last_good: TickRow | None = None
     configs: int = 0
     configs_found: int = 0
@@ -85,11 +86,11 @@ def _check_rows(
     """Yield the first thing that is wrong with ticks, decisions and head."""
     for row in _ticks(source, report.head.tick):
         finding = walk.take(row)
+        report.decisions = walk.seq
         if finding is not None:
             yield finding
             return
         report.ticks, report.last_good = row.tick, row
-        report.decisions = walk.seq
         progress(row.tick)
     yield from _check_head(source, report.head, walk)
 
