@@ -50,6 +50,8 @@ class AuditorService:
     _found: list[Divergence] = field(default_factory=list)
     _cursor: tuple[int, int, int] | None = None
     """What was walked and is not stored yet."""
+    _walked: tuple[int, int, int] | None = None
+    """The cursor after the last tick that was walked."""
     _idle_until_ms: int = 0
     _last_now_ms: int = 0
     _broken: str = ""
@@ -80,8 +82,10 @@ class AuditorService:
         return {"chain": self._broken}
 
     def stop(self) -> None:
-        if self._cursor is not None:
-            self._store(self._cursor, self.clock.monotonic_ms())
+        """Store what is not stored, and anchor the end: a short history has an anchor too."""
+        cursor = self._cursor or self._walked
+        if cursor is not None:
+            self._store(cursor, self.clock.monotonic_ms(), is_last=not self._is_stuck)
             self._cursor = None
 
     def _start(self, now: int) -> Redecider:
@@ -104,7 +108,7 @@ class AuditorService:
             self._found.extend(redecided.divergences)
         self.metrics.verified_seq = tick.row.seq
         self._last_now_ms = tick.row.now_ms
-        self._cursor = (tick.row.cursor, tick.row.tick, tick.row.seq)
+        self._cursor = self._walked = (tick.row.cursor, tick.row.tick, tick.row.seq)
 
     def _note_impossible(self, tick: RecordedTick | None, error: IllegalTransition) -> None:
         """Say that the ledger holds what cannot have been decided; there is no way past it."""
@@ -135,11 +139,12 @@ class AuditorService:
         if finding:
             self._note_broken(finding)
 
-    def _store(self, cursor: tuple[int, int, int], now: int) -> None:
+    def _store(self, cursor: tuple[int, int, int], now: int, *, is_last: bool = False) -> None:
         _, tick, seq = cursor
         anchors = []
         rows = max(tick - self._anchored[0], seq - self._anchored[1])
-        due = rows >= ANCHOR_ROWS or (rows > 0 and now - self._anchored[2] >= ANCHOR_MS)
+        is_time = is_last or now - self._anchored[2] >= ANCHOR_MS
+        due = rows >= ANCHOR_ROWS or (rows > 0 and is_time)
         if due:
             anchors.append(
                 Anchor(chain="tick", number=tick, hash=self._tick_hash, now_ms=self._last_now_ms)

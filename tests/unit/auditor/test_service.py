@@ -185,6 +185,16 @@ def test_a_chain_without_decisions_has_no_anchor_of_them(
     assert [anchor.chain for anchor in desk.ledger.anchors(CLUSTER)] == ["tick"]
 
 
+def test_a_stop_anchors_the_end_once(desk: Desk) -> None:
+    auditor = desk.audit(desk.auditor())
+    assert desk.ledger.anchors(CLUSTER) == []
+    auditor.stop()
+    auditor.stop()
+    numbers = {anchor.chain: anchor.number for anchor in desk.ledger.anchors(CLUSTER)}
+    assert numbers == {"tick": desk.head.tick, "decision": desk.head.seq}
+    assert len(desk.ledger.anchors(CLUSTER)) == 2
+
+
 # -- going on --------------------------------------------------------------------------------------
 
 
