@@ -160,6 +160,7 @@ def view(state: SchedulerState) -> dict[str, Any]:
         "assumed": {uid: _remembered(queued) for uid, queued in queue._assumed.items()},
         "in flight": queue.in_flight.shown(),
         "nominated": {uid: state.nominator.node_of(uid) for uid in state.store.objects("Pod")},
+        "preempting": dict(state.preempting._of),
         "placed": placed(state),
         "used": used(state),
         "reserved": dict(cache.objects("Reservation")),

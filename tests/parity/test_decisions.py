@@ -5,7 +5,24 @@ from typing import Final
 
 from tests.parity.runner import Report, run_theme
 
-WHOLE: Final = frozenset({"resources", "scoring", "taints", "node-affinity", "ports", "images"})
+WHOLE: Final = frozenset(
+    {
+        "gates-profiles",
+        "images",
+        "node-affinity",
+        "nominated",
+        "pod-affinity",
+        "ports",
+        "preemption",
+        "preemption-pick",
+        "resources",
+        "sampling",
+        "scoring",
+        "spread",
+        "taints",
+        "wide",
+    }
+)
 """Themes that need nothing that is missing: every scenario is run."""
 SHOWN_MAX: Final = 10
 

@@ -1,58 +1,101 @@
-"""Preemption through the whole loop: victims are deleted by the binder, and their room is taken."""
+"""A pod of high priority makes room for itself, through all services; all of it can be redone."""
 
-import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from decklog.events.facts import VictimDeleted
+from decklog.adapters.ledger.sql import SqlLedger
+from decklog.adapters.log.embedded import EmbeddedLog
+from decklog.events.facts import VictimDeleted, VictimsSelected
+from decklog.history.source import Source
+from decklog.history.verify import Wanted, verify
 from decklog.ports.entries import read_records
-from decklog.ports.ledger import DecisionFilter
-from tests.harness import CLUSTER, World, make_raw_node, make_raw_pod, make_world
+from tests.harness import (
+    CLUSTER,
+    EmbeddedStores,
+    ManualClock,
+    World,
+    make_raw_node,
+    make_raw_pod,
+    make_world,
+)
 
-LIMIT: Final = 100
-GRACE: Final = timedelta(seconds=45)
-"""The 30 s that a victim has for its end, and some to spare."""
+GRACE: Final = timedelta(seconds=40)
+"""More than the victims take to end."""
+LOWS: Final = tuple(f"low-{number}" for number in range(4))
 
 
-def kinds(world: World) -> list[tuple[str, str]]:
-    """Return what was decided, oldest first: (kind, pod)."""
-    rows = world.ledger.select(CLUSTER, where=DecisionFilter(), limit=LIMIT, newest_first=False)
-    return [(row.kind, row.pod) for row in rows]
+def fill(world: World) -> None:
+    """Fill the one node with four pods, each under the same budget."""
+    world.create(make_raw_node("a", cpu="4"))
+    world.create(*(make_raw_pod(name, cpu="1", labels={"app": "low"}) for name in LOWS))
+    world.run_until_quiet()
+    assert all(world.node_of(name) == "a" for name in LOWS)
 
 
-def test_a_pod_of_higher_priority_takes_the_room_of_one_of_lower(tmp_path: Path) -> None:
+def here(world: World) -> set[str]:
+    return {pod["metadata"]["name"] for pod in world.cluster.raw_objects("Pod")}
+
+
+def kinds(world: World) -> list[str]:
+    rows = world.ledger.decisions(CLUSTER, after=0, limit=1_000)
+    return [row.kind for row in rows][len(LOWS) :]
+
+
+def divergences(folder: Path) -> int:
+    """Decide all of it again, as `decklog verify` does."""
+    clock = ManualClock()
+    stores = EmbeddedStores(folder, clock)
+    ledger = SqlLedger(stores.url, clock=clock, read_only=True)
+    events = EmbeddedLog(folder, f"{CLUSTER}.events", read_only=True)
+    try:
+        source = Source(ledger=ledger, events=events, stream=CLUSTER, clock=clock)
+        return verify(source, Wanted()).replay.divergent
+    finally:
+        ledger.close()
+        events.close()
+
+
+def test_a_pod_of_high_priority_takes_the_room_of_others(tmp_path: Path) -> None:
     with make_world(tmp_path) as world:
-        world.create(make_raw_node("a", cpu="2"))
-        world.create(make_raw_pod("low", cpu="1500m", priority=0))
-        world.run_until_quiet()
-        assert world.node_of("low") == "a"
-        world.create(make_raw_pod("high", cpu="1500m", priority=1_000))
+        fill(world)
+        world.create(make_raw_pod("high", cpu="3", priority=1000))
         world.run_for(GRACE)
         world.run_until_quiet()
         assert world.node_of("high") == "a"
-        assert world.cluster.get("Pod", "low", "default") is None
-        assert kinds(world) == [
-            ("PodAssumed", "low"),
-            ("VictimsSelected", "high"),
-            ("PodUnschedulable", "high"),
-            ("PodAssumed", "high"),
-        ]
-        records = read_records(world.events, after=-1, limit=10_000, timeout=timedelta(0))
-        deleted = [each.fact for each, _ in records if isinstance(each.fact, VictimDeleted)]
-        assert [fact.seq for fact in deleted] == [2]
+        assert len(here(world) & set(LOWS)) == 1
+        assert kinds(world) == ["VictimsSelected", "PodUnschedulable", "PodAssumed"]
+        read = read_records(world.events, after=-1, limit=1_000, timeout=timedelta(0))
+        assert sum(isinstance(record.fact, VictimDeleted) for record, _ in read) == 3
+        assert not world.ledger.open_assumes(CLUSTER)
+        assert not world.ledger.divergences(CLUSTER, limit=1)
+    assert divergences(tmp_path) == 0
 
 
-def test_a_pod_that_never_preempts_waits(tmp_path: Path) -> None:
+def test_a_scheduler_that_dies_in_between_leaves_the_room_to_the_preemptor(tmp_path: Path) -> None:
+    """The next one knows the nomination from the ledger, and gives the room to nobody lower."""
     with make_world(tmp_path) as world:
-        world.create(make_raw_node("a", cpu="2"))
-        world.create(make_raw_pod("low", cpu="1500m", priority=0))
+        fill(world)
+        world.crash("binder")
+        world.create(make_raw_pod("high", cpu="3", priority=1000))
         world.run_until_quiet()
-        world.create(make_raw_pod("polite", cpu="1500m", priority=1_000, preemptionPolicy="Never"))
+        world.crash("scheduler")
+        world.start("scheduler", name="second")
+        world.start("binder")
+        world.create(make_raw_pod("late", cpu="2"))
+        world.run_for(GRACE)
         world.run_until_quiet()
-        assert world.node_of("polite") == ""
-        assert world.node_of("low") == "a"
-        (row,) = world.ledger.select(
-            CLUSTER, where=DecisionFilter(pod="polite"), limit=LIMIT, newest_first=False
-        )
-        assert "not eligible" in json.loads(row.payload)[-1]["post_filter_message"]
+        assert world.node_of("high") == "a"
+        assert world.node_of("late") == ""
+        assert kinds(world).count("VictimsSelected") == 1
+    assert divergences(tmp_path) == 0
+
+
+def test_pods_that_fit_nowhere_but_evict_nobody(tmp_path: Path) -> None:
+    with make_world(tmp_path) as world:
+        fill(world)
+        world.create(make_raw_pod("equal", cpu="3"))
+        world.create(make_raw_pod("polite", cpu="3", priority=1000, preemptionPolicy="Never"))
+        world.run_until_quiet()
+        assert here(world) == {*LOWS, "equal", "polite"}
+        assert VictimsSelected.__name__ not in kinds(world)
