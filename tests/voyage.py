@@ -46,6 +46,7 @@ def sail(folder: Path, config: SchedulerConfig | None = None) -> None:
         _set_out(world)
         _meet_others(world)
         _change_leaders(world)
+        _make_room(world)
 
 
 def _set_out(world: World) -> None:
@@ -92,6 +93,28 @@ def _change_leaders(world: World) -> None:
     world.create(make_raw_node("huge", cpu="128", memory="256Gi"))
     world.run_until_quiet()
     world.run_for(ANCHOR_AFTER)
+
+
+def _make_room(world: World) -> None:
+    """A pod that matters more takes the place of one that matters less."""
+    world.create(
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": "urgent"},
+            "value": 1_000,
+        },
+        make_raw_node("island", cpu="2", labels={"island": "yes"}),
+    )
+    world.run_until_quiet()
+    there = {"island": "yes"}
+    world.create(make_raw_pod("evicted", cpu="1500m", nodeSelector=there))
+    world.run_until_quiet()
+    world.create(
+        make_raw_pod("urgent", cpu="1500m", nodeSelector=there, priorityClassName="urgent")
+    )
+    world.run_for(ANCHOR_AFTER)
+    world.run_until_quiet()
 
 
 def _take(world: World, pod: Raw, *, node: str) -> None:

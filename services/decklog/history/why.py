@@ -245,7 +245,8 @@ def _notes(source: Source, row: DecisionRow, fact: Decision, since: Since) -> tu
         selected = decode_decision(before[0].payload)[1] if before else None
         if isinstance(selected, VictimsSelected) and selected.pod.uid == row.pod_uid:
             names = ", ".join(victim.key for victim in selected.victims)
-            notes.append(f"nominated to {selected.node}, where {names} made room")
+            verb = "makes" if len(selected.victims) == 1 else "make"
+            notes.append(f"nominated to {selected.node}, where {names} {verb} room")
     if isinstance(fact, PodUnreserved) and fact.residue:
         notes.append(f"left behind: {', '.join(fact.residue)}")
     return tuple(notes)

@@ -74,6 +74,7 @@ def test_the_voyage_holds_every_kind_of_decision_that_is_written_today() -> None
         "PodUnschedulable",
         "PodUnreserved",
         "BindingAdopted",
+        "VictimsSelected",
     }
     assert any("same_as" in decision[8] for decision in decisions)
 

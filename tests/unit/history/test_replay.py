@@ -20,7 +20,7 @@ def at(source: Source, position: Position) -> Replayed:
 def test_the_state_of_now(source: Source) -> None:
     found = at(source, Latest())
     assert dict(stages(found.state)) == {
-        "Bound": 11,
+        "Bound": 12,
         "Unschedulable": 1,
         "Gated": 1,
         "Foreign": 1,

@@ -59,9 +59,9 @@ def test_a_pod_that_fits_nowhere(source: Source) -> None:
     assert found.result.text == "Unschedulable"
     assert found.reason_class is ReasonClass.STRUCTURAL
     assert found.feasible == 0
-    assert found.message.startswith("0/5 nodes are available: ")
-    assert "3 node(s) didn't match Pod's node affinity/selector" in found.message
-    assert sum(group.count for group in found.rejected) == found.node_count == 5
+    assert found.message.startswith("0/6 nodes are available: ")
+    assert "4 node(s) didn't match Pod's node affinity/selector" in found.message
+    assert sum(group.count for group in found.rejected) == found.node_count == 6
 
 
 def test_a_pod_that_is_larger_than_every_node_waits_in_vain(source: Source) -> None:
@@ -116,6 +116,17 @@ def test_a_pod_that_is_gone_is_still_explained(source: Source) -> None:
     assert found.result.text == "Bound"
     assert len(found.notes) == 1
     assert found.notes[0].startswith("the pod was deleted at position ")
+
+
+def test_a_pod_that_waits_for_its_victims(source: Source) -> None:
+    rows = source.ledger.decisions(source.stream, after=0, limit=100)
+    selected = next(row.seq for row in rows if row.kind == "VictimsSelected")
+    assert why(source, "default/urgent", AtDecision(selected)).result.text == "Preempting"
+    found = why(source, "default/urgent", AtDecision(selected + 1))
+    assert found.nominated_node == "island"
+    assert found.reason_class is ReasonClass.TRANSIENT
+    assert found.notes == ("nominated to island, where default/evicted makes room",)
+    assert why(source, "default/urgent").result.text == "Bound"
 
 
 def test_a_uid_names_one_of_several_pods_of_a_name(source: Source) -> None:
