@@ -56,8 +56,9 @@ class Move(NamedTuple):
 KINDS: Final = (
     "node", "cordon", "remove node", "poison",
     "pod", "pod", "pod", "pod", "change", "bind", "end", "finish", "delete", "nominate",
-    "succeed", "succeed", "succeed", "fail", "fail", "tick", "tick", "tick", "unknown", "stale answer",
-    "see", "again", "resync", "resync", "wait", "wait", "tick", "tick", "tick without cycles",
+    "succeed", "succeed", "succeed", "fail", "fail", "tick", "tick", "tick",
+    "unknown", "stale answer", "see", "again", "resync", "resync",
+    "wait", "wait", "tick", "tick", "tick without cycles",
 )  # fmt: skip
 stories = st.lists(
     st.builds(Move, st.sampled_from(KINDS), st.integers(0, 11), st.integers(0, 11)),
