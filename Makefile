@@ -65,6 +65,10 @@ docs: setup ## generate the reference from the code; check links, commands and t
 bench: setup ## measure speed and print JSON; ARGS="--openb DIR" takes the real trace
 	@$(BIN)/python -m bench $(ARGS)
 
+.PHONY: bench-core
+bench-core: setup ## measure how fast the core decides and print JSON
+	@$(BIN)/python -m bench core $(ARGS)
+
 .PHONY: ci
 ci: lint type ## what a merge needs: lint, types, import contracts, all tests with real services
 	@$(MAKE) --no-print-directory test ARGS="--require-services $(ARGS)"
