@@ -371,9 +371,7 @@ class SchedulingQueue:
 
     def _to_backoff(self, queued: QueuedPod) -> None:
         if self._is_gated(queued):
-            if queued.place is None:
-                self._park(queued)
-            return
+            return  # It is parked, and stays so.
         expiry = self._backoff_expiry(queued)
         self._leave(queued)
         entry = self._enter(queued)

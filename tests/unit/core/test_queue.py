@@ -1,11 +1,15 @@
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
+from decklog.core import in_flight
 from decklog.core.framework.events import (
     ADD,
+    ALL,
     ASSIGNED_POD_DELETE,
     DELETE,
+    FORCE_ACTIVATE,
     NODE,
     NODE_ADD,
     POD,
@@ -15,8 +19,10 @@ from decklog.core.nominator import Nominator
 from decklog.core.queue import SchedulingQueue
 from decklog.core.queued_pod import Place
 from decklog.objects.pod import Pod
+from decklog.objects.selectors import Toleration
 
 FIT = "NodeResourcesFit"
+TOLERATIONS = (Toleration(key="x", operator="Exists"),)
 
 
 def make_queue(registrations: Sequence[Registration] = ()) -> SchedulingQueue:
@@ -200,3 +206,222 @@ def test_a_deleted_pod_is_nowhere() -> None:
     queue.delete("a")
     assert "a" not in queue
     assert queue.peek() is None
+
+
+# -- pods that rebuilding names, and that nobody waits for -----------------------------------------
+
+
+def test_a_pod_that_is_popped_by_name_has_its_first_attempt_now() -> None:
+    """Rebuilding pops by decision: it may name one that was never ready here."""
+    queue = make_queue()
+    queue.now_ms = 7
+    queue.add(make("a", gates=("g",)))
+    queued = queue.pop("a")
+    assert queued is not None
+    assert (queued.initial_attempt_ms, queued.attempts) == (7, 1)
+    assert queue.pop("a") is queued
+    assert queued.attempts == 1
+    assert queue.pop("nobody") is None
+
+
+def test_a_pod_that_nobody_knows_is_queued_when_it_failed() -> None:
+    queue = make_queue()
+    queue.add_unschedulable(make("a"), unschedulable_plugins=(FIT,), pending_plugins=())
+    assert place(queue, "a") is Place.UNSCHEDULABLE
+
+
+def test_a_pod_that_is_queued_already_stays_where_it_is() -> None:
+    queue = make_queue()
+    queue.add(make("a"))
+    queue.add_unschedulable(make("a"), unschedulable_plugins=(FIT,), pending_plugins=())
+    assert place(queue, "a") is Place.ACTIVE
+
+
+def test_an_assume_of_a_pod_that_was_not_popped_is_remembered_by_nobody() -> None:
+    queue = make_queue()
+    queue.assumed("a")
+    queue.done("a")
+    assert len(queue) == 0
+
+
+def test_an_assume_that_is_undone_by_a_plugin_parks_the_pod() -> None:
+    queue = make_queue()
+    queue.add(make("a"))
+    queue.pop("a")
+    queue.assumed("a")
+    queue.add_unschedulable(make("a"), unschedulable_plugins=(FIT,), pending_plugins=())
+    assert place(queue, "a") is Place.UNSCHEDULABLE
+
+
+# -- updates ---------------------------------------------------------------------------------------
+
+
+def test_an_update_of_a_pod_that_nobody_knows_queues_it() -> None:
+    queue = make_queue()
+    queue.update(make("a"), make("a", version="2"))
+    assert place(queue, "a") is Place.ACTIVE
+
+
+def test_an_update_of_a_waiting_pod_is_what_is_tried() -> None:
+    queue = make_queue()
+    queue.add(make("a"))
+    queue.add(make("b", priority=1))
+    queue.update(make("a"), make("a", priority=5, version="2"))
+    assert drain(queue) == ["a", "b"]
+
+
+def test_an_update_of_a_pod_in_back_off_leaves_it_there() -> None:
+    queue = make_queue()
+    queue.add(make("a"))
+    fail(queue, "a")
+    queue.update(make("a"), make("a", version="2"))
+    queued = queue.get("a")
+    assert queued is not None
+    assert (queued.place, queued.pod.resource_version) == (Place.ERROR_BACKOFF, "2")
+
+
+def test_an_update_that_leaves_a_gate_leaves_the_pod() -> None:
+    queue = make_queue([Registration("SchedulingGates", POD, ALL)])
+    queue.add(make("a", gates=("g", "h")))
+    labels = {"app": "web"}
+    changed = replace(make("a", gates=("g",), version="2"), labels=labels, tolerations=TOLERATIONS)
+    queue.update(make("a", gates=("g", "h")), changed)
+    assert place(queue, "a") is Place.UNSCHEDULABLE
+
+
+def test_an_update_during_the_attempt_is_not_lost() -> None:
+    own = Registration(FIT, POD, ALL, lambda pod, old, new: new.uid == pod.uid)
+    queue = make_queue([own])
+    queue.add(make("a"))
+    queue.pop("a")
+    queue.update(make("a"), make("a", version="2"))
+    queue.add_unschedulable(
+        make("a", version="2"), unschedulable_plugins=(FIT,), pending_plugins=()
+    )
+    assert place(queue, "a") is Place.BACKOFF
+
+
+# -- events ----------------------------------------------------------------------------------------
+
+
+def test_what_a_plugin_waits_for_comes_without_back_off() -> None:
+    """A plugin that said Pending has the pod tried at once."""
+    queue = make_queue([Registration(FIT, NODE, ADD), Registration("Waits", NODE, ADD)])
+    queue.add(make("a"))
+    queue.pop("a")
+    queue.add_unschedulable(make("a"), unschedulable_plugins=(FIT,), pending_plugins=("Waits",))
+    queue.move_all(NODE_ADD, None, None)
+    assert place(queue, "a") is Place.ACTIVE
+
+
+def test_what_came_during_the_attempt_and_was_waited_for_comes_without_back_off() -> None:
+    queue = make_queue([Registration("Waits", NODE, ADD), Registration(FIT, POD, DELETE)])
+    queue.add(make("a"))
+    queue.pop("a")
+    queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    queue.move_all(NODE_ADD, None, None)
+    queue.add_unschedulable(make("a"), unschedulable_plugins=(FIT,), pending_plugins=("Waits",))
+    assert place(queue, "a") is Place.ACTIVE
+
+
+def test_another_rejector_may_help_where_the_awaited_event_does_not_come() -> None:
+    queue = make_queue([Registration("Waits", NODE, ADD), Registration(FIT, POD, DELETE)])
+    queue.add(make("a"))
+    queue.pop("a")
+    queue.move_all(ASSIGNED_POD_DELETE, None, None)
+    queue.add_unschedulable(make("a"), unschedulable_plugins=(FIT,), pending_plugins=("Waits",))
+    assert place(queue, "a") is Place.BACKOFF
+
+
+def test_too_many_events_for_a_pod_in_flight_wake_it_in_any_case(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(in_flight, "EVENTS_MAX", 2)
+    queue = make_queue([Registration("Another", NODE, ADD)])
+    queue.add(make("a"))
+    queue.pop("a")
+    for _ in range(3):
+        queue.move_all(NODE_ADD, None, None)
+    queue.add_unschedulable(make("a"), unschedulable_plugins=(FIT,), pending_plugins=())
+    assert place(queue, "a") is Place.BACKOFF
+
+
+def test_an_event_that_the_gate_does_not_listen_to_leaves_a_gated_pod() -> None:
+    queue = make_queue([Registration(FIT, NODE, ADD), Registration("SchedulingGates", POD, ALL)])
+    queue.add(make("a", gates=("g",)))
+    queued = queue.get("a")
+    assert queued is not None
+    fail(queue, "a", FIT)
+    queue.now_ms = 60_000
+    queue.activate("a")
+    assert queued.rejectors == (FIT, "SchedulingGates")
+    queue.move_all(NODE_ADD, None, None)
+    queue.move_all(FORCE_ACTIVATE, None, None)
+    assert place(queue, "a") is Place.UNSCHEDULABLE
+
+
+def test_a_pod_of_a_profile_that_is_gone_is_woken_by_anything() -> None:
+    queue = make_queue([Registration(FIT, NODE, ADD)])
+    queue.add(replace(make("a"), scheduler_name="gone"))
+    fail(queue, "a", FIT)
+    queue.move_all(NODE_ADD, None, None)
+    assert place(queue, "a") is Place.BACKOFF
+
+
+def test_a_pre_check_spares_pods() -> None:
+    queue = make_queue([Registration(FIT, NODE, ADD)])
+    for name in ("a", "b"):
+        queue.add(make(name))
+        fail(queue, name, FIT)
+    assert queue.move_all(NODE_ADD, None, None, lambda pod: pod.uid != "a") == 1
+    assert place(queue, "a") is Place.UNSCHEDULABLE
+
+
+def test_activating_a_pod_in_flight_wakes_it_and_nobody_else() -> None:
+    queue = make_queue()
+    for name in ("a", "b"):
+        queue.add(make(name))
+        queue.pop(name)
+    queue.activate("a")
+    queue.activate("nobody")
+    for name in ("a", "b"):
+        queue.add_unschedulable(make(name), unschedulable_plugins=(FIT,), pending_plugins=())
+    assert place(queue, "a") is Place.BACKOFF
+    assert place(queue, "b") is Place.UNSCHEDULABLE
+
+
+def test_gated_pods_that_wait_too_long_are_told_of_to_pods_in_flight() -> None:
+    """As kube-scheduler does every thirty seconds: its flush is an event like any other."""
+    queue = make_queue()
+    queue.add(make("gated", gates=("g",)))
+    queue.add(make("a"))
+    queue.pop("a")
+    fire(queue, 300_001)
+    assert [timer.uid for timer in queue.due_timers()] == [""]
+    fire(queue, 300_001)
+    assert queue.due_timers() == []
+    queue.delete("gated")
+    queue.now_ms = 400_000
+    assert queue.due_timers() == []
+    queue.add_unschedulable(make("a"), unschedulable_plugins=(FIT,), pending_plugins=())
+    assert place(queue, "a") is Place.BACKOFF
+
+
+def test_without_a_maximum_there_is_no_back_off() -> None:
+    queue = make_queue([Registration(FIT, NODE, ADD)])
+    queue.max_backoff_ms = 0
+    queue.add(make("a"))
+    fail(queue, "a", FIT)
+    queue.move_all(NODE_ADD, None, None)
+    assert place(queue, "a") is Place.ACTIVE
+
+
+def test_a_gate_that_closes_during_back_off_keeps_the_pod_parked() -> None:
+    closed: list[str] = []
+    queue = make_queue([Registration(FIT, NODE, ADD)])
+    queue.gate = lambda pod, _last: "SchedulingGates" if pod.uid in closed else ""
+    queue.add(make("a"))
+    fail(queue, "a", FIT)
+    closed.append("a")
+    queue.move_all(NODE_ADD, None, None)
+    assert place(queue, "a") is Place.UNSCHEDULABLE
