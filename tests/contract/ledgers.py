@@ -29,7 +29,8 @@ from decklog.ports.ledger import (
 STREAM: Final = "eu1"
 LONG_AGO: Final = "1970-01-01 00:00:00.000+00:00"
 AT_ONCE: Final = timedelta(0)
-"""As the time to live of a leader: it may be replaced in the next moment."""
+HEARTLESS: Final = timedelta(seconds=-1)
+"""With it any heart is too old, also one that beats in this very instant."""
 SECONDS_MAX: Final = 10.0
 NOT_COMPARED: Final = {
     "stream",
@@ -241,7 +242,7 @@ def after(head: Head, commit: TickCommit) -> Head:
 
 
 def lead(
-    ledger: SqlLedger, *, holder: str = "a", ttl: timedelta = AT_ONCE, stream: str = STREAM
+    ledger: SqlLedger, *, holder: str = "a", ttl: timedelta = HEARTLESS, stream: str = STREAM
 ) -> Head:
     """Take over, which must work."""
     head = ledger.take_over(stream, holder=holder, ttl=ttl)
