@@ -5,7 +5,9 @@ from typing import Any, Final
 
 from decklog.binder.kube_events import failed_event, preempted_event
 from decklog.binder.work import Outcome, retry_at
+from decklog.core.framework.diagnosis import fit_error
 from decklog.events.facts import (
+    EndReason,
     Event,
     PodRef,
     PodSkipped,
@@ -232,8 +234,12 @@ def told_unschedulable(
 
 
 def told_unreserved(effect: Effect, fact: PodUnreserved, *, instance: str) -> Told:
-    message = fact.message or fact.reason
-    patch = _condition("SchedulerError", message, fact.generation)
+    """Return what the end of an assume tells its pod: an error, or what a Permit plugin said."""
+    reason, message = "SchedulerError", fact.message or fact.reason
+    if fact.reason in EndReason.AT_PERMIT:
+        reason, message = "Unschedulable", fit_error(1, {message: 1})
+    patch = _condition(reason, message, fact.generation)
+    patch["nominatedNodeName"] = None
     event = failed_event(effect, fact.pod, profile="", instance=instance, message=message)
     return Told(pod=fact.pod, patch=patch, event=event)
 

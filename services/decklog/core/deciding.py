@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
 from decklog.core.errors import IllegalTransition
+from decklog.core.framework.diagnosis import go_duration
 from decklog.core.framework.events import ASSIGNED_POD_DELETE
 from decklog.core.queued_pod import Timer
 from decklog.core.schedule import RESERVATION, Failed, Placed
@@ -33,7 +34,6 @@ from decklog.objects.pod import Pod
 SKIP_DELETING: Final = "deleting"
 SKIP_ASSUMED: Final = "assumed"
 PERMIT: Final = "permit"
-_REJECTED_AT_PERMIT: Final = (EndReason.PERMIT_REJECTED, EndReason.PERMIT_TIMED_OUT)
 
 
 @dataclass(slots=True)
@@ -62,6 +62,7 @@ class Decider:
             closes_seq=assume.seq,
             reason=cause.reason,
             message=cause.message,
+            plugin=cause.plugin,
             pending=pending,
             generation=pod.generation if pending and pod is not None else 0,
             residue=tuple(state.engine.unreserve(assume.pod, assume.node, assume.plan)),
@@ -80,9 +81,10 @@ class Decider:
         """Return what the end of a wait at Permit causes."""
         assume = self.state.open_assumes[timer.uid]
         plugin = _first_timed_out(assume)
-        message = f"rejected due to timeout after waiting at plugin {plugin}"
+        waited = go_duration(assume.waiting[plugin] - assume.since_ms)
+        message = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
         self.state.ending.add(assume.seq)
-        return Ending(assume.seq, timer.uid, EndReason.PERMIT_TIMED_OUT, message)
+        return Ending(assume.seq, timer.uid, EndReason.PERMIT_TIMED_OUT, message, plugin)
 
     def propose(self, ask: Ask | None = None) -> Sequence[Decision]:
         """Return what the next cycle would decide: nothing if no pod is ready to be tried."""
@@ -253,6 +255,7 @@ class Decider:
             plan=decision.plan,
             counted=counted,
             waiting=waiting,
+            since_ms=state.now_ms,
         )
 
     def _allow(self, seq: int, decision: PodAssumed) -> None:
@@ -321,8 +324,8 @@ class Decider:
         state.engine.unreserve(assume.pod, assume.node, assume.plan)
         if state.cache.is_assumed(uid):
             state.cache.forget_pod(uid)
-        if decision.reason in _REJECTED_AT_PERMIT:
-            self._put_back(uid, unschedulable=(_first_timed_out(assume),))
+        if decision.reason in EndReason.AT_PERMIT:
+            self._put_back(uid, unschedulable=(decision.plugin,))
             state.queue.move_all(
                 ASSIGNED_POD_DELETE, assume.counted, None, lambda waiting: waiting.uid != uid
             )

@@ -80,6 +80,7 @@ class OpenAssume:
     """As it is counted on the node."""
     waiting: dict[str, int] = field(default_factory=dict)
     """Permit plugin → deadline (ms); empty once the bind is asked for."""
+    since_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,8 @@ class Ending:
     uid: str
     reason: str
     message: str = ""
+    plugin: str = ""
+    """Who rejected the pod at Permit."""
 
 
 @dataclass(slots=True)

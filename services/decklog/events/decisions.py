@@ -175,6 +175,8 @@ class PodUnreserved:
     reason: str
     """One of `EndReason`."""
     message: str = ""
+    plugin: str = ""
+    """The Permit plugin that rejected the pod, or whose wait ran out."""
     pending: bool = False
     """The pod still exists unbound and was put back into the queue."""
     generation: int = 0
@@ -226,3 +228,5 @@ class EndReason:
     REJECTED: Final = "BindRejected"
     PERMIT_REJECTED: Final = "PermitRejected"
     PERMIT_TIMED_OUT: Final = "PermitTimedOut"
+    AT_PERMIT: Final = frozenset({PERMIT_REJECTED, PERMIT_TIMED_OUT})
+    """A plugin rejected the pod: it is parked until an event helps, not retried after an error."""

@@ -266,6 +266,28 @@ def test_an_undone_assume_tells_its_message_or_its_reason() -> None:
     assert "observedGeneration" not in condition
 
 
+def test_an_undone_assume_clears_the_nomination() -> None:
+    fact = PodUnreserved(pod=ref("web"), node="n1", closes_seq=1, reason="BindRejected")
+    assert told_unreserved(EFFECT, fact, instance="b").patch["nominatedNodeName"] is None
+
+
+def test_a_rejection_at_permit_is_told_as_one_and_not_as_an_error() -> None:
+    fact = PodUnreserved(
+        pod=ref("web"),
+        node="n1",
+        closes_seq=1,
+        reason="PermitRejected",
+        message="no luck",
+        plugin="Quorum",
+    )
+    told = told_unreserved(EFFECT, fact, instance="b")
+    [condition] = told.patch["conditions"]
+    want = "0/1 nodes are available: 1 no luck."
+    assert (condition["reason"], condition["message"]) == ("Unschedulable", want)
+    assert told.event is not None
+    assert told.event["note"] == want
+
+
 def test_a_cleared_nomination_is_told_without_an_event() -> None:
     told = told_nomination_cleared(ref("web"))
     assert (told.patch, told.event) == ({"nominatedNodeName": None}, None)

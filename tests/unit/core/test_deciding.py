@@ -298,7 +298,7 @@ def test_a_wait_at_permit_that_times_out_is_closed_by_its_timer(book: Book) -> N
     [closing] = steps.tick(later_ms=1, cycles=0)
     assert isinstance(closing, PodUnreserved)
     assert (closing.reason, closing.closes_seq) == (EndReason.PERMIT_TIMED_OUT, 1)
-    assert closing.message == "rejected due to timeout after waiting at plugin Book"
+    assert closing.message == "rejected due to timeout after waiting 5s at plugin Book"
     assert place(steps, POD.uid) is Place.UNSCHEDULABLE
     assert place(steps, OTHER.uid) is Place.ACTIVE
     assert placed(steps.state) == {}

@@ -66,6 +66,18 @@ def rejecting_plugins(statuses: Iterable[Status]) -> tuple[tuple[str, ...], tupl
     return tuple(sorted({one.plugin for one in named})), tuple(sorted(pending))
 
 
+def go_duration(duration_ms: int) -> str:
+    """Return the duration as Go prints it: `500ms`, `1.5s`, `5m0s`, `1h0m0s`."""
+    if 0 < duration_ms < 1000:
+        return f"{duration_ms}ms"
+    minutes, ms = divmod(duration_ms, 60_000)
+    seconds = f"{ms // 1000}.{ms % 1000:03}".rstrip("0").rstrip(".") + "s"
+    if not minutes:
+        return seconds
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes}m{seconds}" if hours else f"{minutes}m{seconds}"
+
+
 def event_note(message: str) -> str:
     """Return the note of the Event that tells a message.
 

@@ -5,6 +5,7 @@ from decklog.core.framework.diagnosis import (
     event_note,
     failure_message,
     fit_error,
+    go_duration,
     rejecting_plugins,
     truncate_note,
 )
@@ -114,3 +115,19 @@ def test_an_event_takes_what_becomes_of_its_note() -> None:
     note = event_note("%x" * 512)
     assert len(note.encode()) <= 1024
     assert note.startswith("%!x(MISSING)%!x(MISSING)")
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "want"),
+    [
+        (0, "0s"),
+        (500, "500ms"),
+        (1_500, "1.5s"),
+        (10_000, "10s"),
+        (60_000, "1m0s"),
+        (300_000, "5m0s"),
+        (3_661_050, "1h1m1.05s"),
+    ],
+)
+def test_a_duration_is_written_as_go_writes_it(duration_ms: int, want: str) -> None:
+    assert go_duration(duration_ms) == want
