@@ -115,6 +115,17 @@ def fates(
     return Counter(_fate(pod, ledger, stream, ours) for pod in pods)
 
 
+def any_pending(
+    pods: Iterable[Mapping[str, Any]],
+    ledger: LedgerReader,
+    stream: str,
+    profiles: Iterable[str] = (DEFAULT_PROFILE,),
+) -> bool:
+    """Say whether a pod is neither bound nor explained: each costs a question to the ledger."""
+    ours = frozenset(profiles)
+    return any(_fate(pod, ledger, stream, ours) is Fate.PENDING for pod in pods)
+
+
 def _fate(
     pod: Mapping[str, Any], ledger: LedgerReader, stream: str, profiles: frozenset[str]
 ) -> Fate:

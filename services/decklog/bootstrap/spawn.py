@@ -15,7 +15,7 @@ from typing import Final
 from decklog.adapters.clock import SystemClock
 from decklog.bootstrap.fleet import Fleet, Program
 from decklog.bootstrap.noted import Note, noted
-from decklog.bootstrap.outcome import Fate, Outcome, Proof, fates, prove
+from decklog.bootstrap.outcome import Outcome, Proof, any_pending, fates, prove
 from decklog.bootstrap.plan import Begun, Plan, Progress, Spectator
 from decklog.bootstrap.services import NAMES
 from decklog.bootstrap.settings import Settings
@@ -250,8 +250,9 @@ class _Watch:
         pods = self._objects("Pod")
         if len(pods) < expected:
             return False
-        pending = fates(pods, self.ledger, self.stream)[Fate.PENDING]
-        return not pending and self.events.bounds()[1] == cursor
+        if any_pending(pods, self.ledger, self.stream):
+            return False
+        return self.events.bounds()[1] == cursor
 
     def _queue_is_empty(self, position: int) -> bool:
         """Whether the leader has applied everything and would try nobody now."""
