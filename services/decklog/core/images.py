@@ -60,9 +60,7 @@ class ImageStates:
             return
         self.version += 1
         for name in names:
-            image = self._images.get(name)
-            if image is None or row not in image.rows:
-                continue
+            image = self._images[name]
             del image.rows[row]
             if image.rows:
                 self._record(image)
@@ -88,18 +86,7 @@ class ImageStates:
         counts[rows] = np.asarray(image.counts, dtype=np.int64)[np.maximum(index, 0)]
         return sizes, counts
 
-    def state(self, name: str, row: int) -> tuple[int, int] | None:
-        """Return (size, number of nodes) of the image as the row sees it; None: it lacks it."""
-        image = self._images.get(name)
-        if image is None or row not in image.rows:
-            return None
-        index = bisect_right(image.versions, int(self.seen[row])) - 1
-        return image.size_bytes, image.counts[max(index, 0)]
-
     def _record(self, image: Image) -> None:
-        if image.versions and image.versions[-1] == self.version:
-            image.counts[-1] = len(image.rows)
-            return
         image.versions.append(self.version)
         image.counts.append(len(image.rows))
         if len(image.versions) > HISTORY_MAX + 2 * len(image.rows):

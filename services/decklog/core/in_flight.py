@@ -57,14 +57,15 @@ class InFlight:
         first = self._pods[uid][1]
         return None if first < self._dropped else self._events[first - self._dropped :]
 
-    def end(self, uid: str) -> None:
-        """Forget the pod, and the events that no other pod in flight has yet to see."""
-        del self._pods[uid]
+    def end(self, uid: str) -> QueuedPod:
+        """Forget the pod and return it; forget the events that no other one has yet to see."""
+        queued, _ = self._pods.pop(uid)
         last = self._dropped + len(self._events)
         first = next((number for _, number in self._pods.values()), last)
         if first > self._dropped:
             del self._events[: first - self._dropped]
             self._dropped = first
+        return queued
 
     def shown(self) -> list[str]:
         """Return `pod:<uid>` and the labels of events, in the order in which they came."""

@@ -63,6 +63,3 @@ class Nominator:
     def _touch(self, node: str) -> None:
         if node:
             self.touched.append(node)
-
-    def __len__(self) -> int:
-        return len(self._node_of)

@@ -448,9 +448,8 @@ class SchedulingQueue:
     def _worth_requeuing(
         self, queued: QueuedPod, happening: Happening, old: Any, new: Any
     ) -> Strategy:
+        """Ask whoever rejected the pod; a pod that is parked was rejected by somebody."""
         rejectors = queued.rejectors
-        if not rejectors:
-            return Strategy.AFTER_BACKOFF
         if happening.is_wildcard:
             mine = new is None or (isinstance(new, Pod) and new.uid == queued.pod.uid)
             return Strategy.AFTER_BACKOFF if mine else Strategy.SKIP
@@ -491,7 +490,4 @@ class SchedulingQueue:
         )
 
     def _end_flight(self, uid: str) -> None:
-        queued = self.in_flight.get(uid)
-        if queued is not None:
-            queued.place = None
-            self.in_flight.end(uid)
+        self.in_flight.end(uid).place = None
