@@ -14,7 +14,7 @@ NOTE_BYTES_MAX: Final = 1024
 """The API server refuses an Event with a longer note."""
 _CUT: Final = b" ..."
 _VERB: Final = re.compile(
-    r"%[-+# 0]*(\[(?:[^\]]*\])?)?(\*|[0-9]*)(?:\.(\*|[0-9]*))?(.?)", re.ASCII | re.DOTALL
+    r"%[-+# 0]*(\[(?:[^\]]*\])?)?(\*|[0-9]*)(?:\.(?=.)(\*|[0-9]*))?(.?)", re.ASCII | re.DOTALL
 )
 
 

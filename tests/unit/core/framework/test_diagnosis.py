@@ -105,6 +105,8 @@ def test_a_note_is_cut(text: str, want: str) -> None:
         ("%[1]d", "%!d(BADINDEX)"),
         ("%*d", "%!(BADWIDTH)%!d(MISSING)"),
         ("%.*d", "%!(BADPREC)%!d(MISSING)"),
+        ("50%.", "50%!.(MISSING)"),
+        ("%.5", "%!(NOVERB)"),
     ],
 )
 def test_a_note_is_used_as_a_format(text: str, want: str) -> None:
