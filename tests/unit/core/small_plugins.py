@@ -173,6 +173,7 @@ class Answer:
     pre_filters: Status = SUCCESS
     filters: Status = SUCCESS
     scores: int = 0
+    pre_scores: Status = SUCCESS
     post_filters: Status = SUCCESS
     post_filter_result: PostFilterResult | None = None
     codes: list[int] = field(default_factory=list)
@@ -191,6 +192,9 @@ class Answer:
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeColumns) -> ReasonCodes:
         return np.full(len(nodes), 0 if self.filters.is_success else 1, dtype=np.uint16)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeColumns, feasible: Mask) -> Status:
+        return self.pre_scores
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeColumns) -> Scores:
         return np.full(len(nodes), self.scores, dtype=np.int64)

@@ -1,12 +1,14 @@
 """Pods' and nodes' states, and the list of nodes. What upstream recorded is in tests/parity."""
 
 import pickle
+from typing import Any
 
 import pytest
 
 from decklog.core.cache import Cache
 from decklog.core.errors import IllegalTransition
 from decklog.core.node_order import REGION, REGION_BETA, ZONE, ZONE_BETA, NodeOrder, zone_key
+from decklog.objects.pod import Affinity, PodAffinity, PodAffinityTerm
 from tests.unit.core.columns_builders import make_cache, make_node, make_pod
 
 POD = make_pod("p")
@@ -140,6 +142,72 @@ def test_a_node_that_went_and_came_back_between_cycles_keeps_its_place() -> None
     cache.update_snapshot()
     assert _listed(cache) == ["a", "b", "c"]
     assert cache.columns.node_count == 3
+
+
+@pytest.mark.parametrize(
+    ("refused", "problem"),
+    [
+        pytest.param(
+            lambda cache: cache.update_pod(make_pod("q", on="a"), make_pod("q", on="b")),
+            "pod uid-q(default/q) was added on a and is now on b",
+            id="an update from another node",
+        ),
+        pytest.param(
+            lambda cache: cache.remove_pod(make_pod("q", on="b")),
+            "pod uid-q(default/q) was added on a, not on b",
+            id="a removal from another node",
+        ),
+        pytest.param(
+            lambda cache: cache.add_pod(make_pod("q", on="a")),
+            "pod uid-q(default/q) was already in added state",
+            id="a second time",
+        ),
+        pytest.param(
+            lambda cache: cache.update_pod(POD, POD),
+            "pod uid-p(default/p) is not added to scheduler cache, so cannot be updated",
+            id="an update of a pod that is not there",
+        ),
+        pytest.param(
+            lambda cache: cache.remove_node(make_node("z")), "node z is not found", id="no node"
+        ),
+    ],
+)
+def test_what_contradicts_the_cache_is_refused(refused: Any, problem: str) -> None:
+    cache = make_cache([make_node("a"), make_node("b")], [make_pod("q", on="a")])
+    with pytest.raises(IllegalTransition) as caught:
+        refused(cache)
+    assert str(caught.value) == problem
+
+
+def test_a_node_may_be_updated_that_was_never_added() -> None:
+    cache = make_cache()
+    cache.update_node(None, make_node("a", labels=_zoned("a", "A")))
+    cache.add_node(make_node("a", labels=_zoned("a", "A")))
+    cache.update_snapshot()
+    assert _listed(cache) == ["a"]
+    assert cache.columns.node_count == 1
+
+
+def test_a_node_that_is_removed_from_a_zone_in_which_it_is_not_leaves_no_good_snapshot() -> None:
+    """As upstream. Here the refusal ends the process, so that no cycle comes to see it."""
+    cache = make_cache([make_node("a"), make_node("b")])
+    with pytest.raises(IllegalTransition, match=r'node "b" in group "r:.x00:Z" was not found'):
+        cache.remove_node(make_node("b", labels=_zoned("b", "Z")))
+    cache.add_node(make_node("c"))
+    assert cache.update_snapshot() == (
+        "snapshot state is not consistent, length of NodeInfoList=2 not equal to length of nodes "
+        "in tree=3"
+    )
+
+
+def test_a_pod_leaves_the_lists_that_the_version_given_belongs_to() -> None:
+    """As upstream: the version that an update replaces is looked up, not the one that is stored."""
+    term = PodAffinityTerm(topology_key="zone")
+    affine = make_pod("q", on="a", affinity=Affinity(pod_anti=PodAffinity(required=(term,))))
+    cache = make_cache([make_node("a")], [make_pod("q", on="a")])
+    cache.update_pod(affine, make_pod("q", on="a"))
+    assert list(cache.columns.pods_with_affinity(0)) == []
+    assert len(cache.columns.pods(0)) == 1
 
 
 def test_a_copy_goes_its_own_way() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from decklog.core.cache import Cache
+from decklog.core.errors import IllegalTransition
 from decklog.core.framework.config import ProfileConfig, SchedulerConfig
 from decklog.core.framework.interface import PostFilterResult
 from decklog.core.framework.points import make_profile
@@ -43,10 +44,15 @@ def make_engine(
     *plugins: Any,
     points: Mapping[str, tuple[str, ...]] | None = None,
     percentage: int = 100,
+    own_percentage: int | None = None,
 ) -> Engine:
     """Return an engine of the small plugins, and of these at the points that they have here."""
     own = (Cordon(), Room(), Rank(), Pick(), *plugins)
-    config = ProfileConfig(scheduler_name="default-scheduler", points={**POINTS, **(points or {})})
+    config = ProfileConfig(
+        scheduler_name="default-scheduler",
+        points={**POINTS, **(points or {})},
+        percentage_of_nodes_to_score=own_percentage,
+    )
     profile = make_profile(config, {plugin.name: plugin for plugin in own})
     scheduler = SchedulerConfig(percentage_of_nodes_to_score=percentage, profiles=(config,))
     return Engine(scheduler, cache, {config.scheduler_name: profile}, Nominator())
@@ -399,6 +405,49 @@ def test_scores_are_there_for_whoever_asks() -> None:
     assert result.found is not None
     scored = engine.scores(result, result.found.rows())
     assert scored.totals.tolist() == [97]
+
+
+def test_scores_that_cannot_be_had_say_why() -> None:
+    engine = make_engine(
+        make_cache(NODES), Answer(pre_scores=error("boom")), points={"preScore": ("Answer",)}
+    )
+    result = engine.decide(make_pod("p"), attempt=1)
+    assert result.found is not None
+    scored = engine.scores(result, result.found.rows())
+    assert scored.failure is not None
+    assert scored.failure.message == 'running PreScore plugin "Answer": boom'
+
+
+def test_a_snapshot_that_is_not_consistent_fails_the_cycle() -> None:
+    cache = make_cache(NODES)
+    with pytest.raises(IllegalTransition):
+        cache.remove_node(replace(NODES[1], labels={"topology.kubernetes.io/zone": "z"}))
+    cache.add_node(make_node("d"))
+    got = failed(attempt(make_engine(cache)))
+    assert got.reason == "SchedulerError"
+    assert got.error.startswith("snapshot state is not consistent")
+
+
+def test_a_profile_may_have_its_own_percentage() -> None:
+    nodes = [make_node(f"n{number:03}") for number in range(200)]
+    engine = make_engine(make_cache(nodes), percentage=100, own_percentage=50)
+    assert placed(attempt(engine)).feasible_count == 100
+
+
+def test_post_filter_is_asked_also_where_pre_filter_has_rejected_the_pod() -> None:
+    """Unschedulable, not beyond help: no node was looked at, and each may be."""
+    plugin = Answer(pre_filters=unschedulable("later"), post_filters=unschedulable())
+    points = {"preFilter": ("Room", "Answer"), "postFilter": ("Answer",)}
+    got = failed(attempt(make_engine(make_cache(NODES), plugin, points=points)))
+    assert plugin.codes == [2, 2, 2]
+    assert got.pre_filter_message == "later"
+
+
+def test_a_nominated_node_whose_filter_fails_is_not_the_one_that_was_tried() -> None:
+    plugin = Answer(filters=error("boom"))
+    engine = make_engine(make_cache(NODES), plugin, points={"filter": ("Answer",)})
+    got = failed(attempt(engine, make_pod("p", nominated_node_name="b")))
+    assert got.error == 'running "Answer" filter plugin: boom'
 
 
 def test_deciding_leaves_the_cache_as_it_is() -> None:
