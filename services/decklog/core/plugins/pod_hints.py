@@ -122,6 +122,25 @@ def affinity_node(pod: Pod, old: Any, new: Any) -> bool:
     return False
 
 
+def affinity_namespace(pod: Pod, old: Any, new: Any) -> bool:
+    """A namespace came to be, or ceased to be, one that a term's selector picks.
+
+    kube-scheduler has no such event: there, the pod waits for the flush. Other pods' terms may look
+    at this pod's own namespace, so that one always counts.
+    """
+    before = {} if old is None else old.labels
+    if before == new.labels and old is not None:
+        return False
+    if new.name == pod.namespace:
+        return True
+    for term in (*_required(pod, anti=False), *_required(pod, anti=True)):
+        spaces = compile_label_selector(term.namespace_selector)
+        was = old is not None and spaces.matches(before)
+        if was != spaces.matches(new.labels):
+            return True
+    return False
+
+
 def _required(pod: Pod, *, anti: bool) -> Sequence[PodAffinityTerm]:
     affinity = pod.affinity
     if affinity is None:

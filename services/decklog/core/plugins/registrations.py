@@ -88,6 +88,7 @@ DEFAULTS: Final[Mapping[str, Sequence[tuple[str, int, Hint | None]]]] = {
     "InterPodAffinity": (
         (POD, ADD | DELETE | UPDATE_POD_LABEL, pod_hints.affinity_pod),
         (NODE, ADD | UPDATE_NODE_LABEL, pod_hints.affinity_node),
+        ("Namespace", _CHANGED, pod_hints.affinity_namespace),  # Ours; upstream has none.
     ),
     "DynamicResources": (
         (NODE, ADD | UPDATE_NODE_LABEL | UPDATE_NODE_ALLOCATABLE, None),

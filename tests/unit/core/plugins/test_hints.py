@@ -29,7 +29,14 @@ from decklog.objects.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from tests.builders import make_claim, make_node, make_pod, make_selector, make_taint
+from tests.builders import (
+    make_claim,
+    make_namespace,
+    make_node,
+    make_pod,
+    make_selector,
+    make_taint,
+)
 
 POD_ = make_pod("p")
 GONE = make_pod("gone", node_name="n1")
@@ -192,6 +199,29 @@ def test_a_pod_that_comes_to_match_the_affinity_helps() -> None:
     after = make_pod("db", node_name="n1", labels={"app": "db"})
     assert pod_hints.affinity_pod(wanting(), before, after)
     assert not pod_hints.affinity_pod(wanting(), after, after)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "want"),
+    [
+        pytest.param({}, {"team": "x"}, True, id="comes to be picked"),
+        pytest.param({"team": "x"}, {}, True, id="ceases to be picked"),
+        pytest.param(None, {"team": "x"}, True, id="new, and picked"),
+        pytest.param(None, {}, False, id="new, and not picked"),
+        pytest.param({}, {"other": "x"}, False, id="never picked"),
+        pytest.param({"team": "x"}, {"team": "x"}, False, id="labels as before"),
+    ],
+)
+def test_a_namespace_helps_whose_pick_changes(old: Any, new: Any, *, want: bool) -> None:
+    term = PodAffinityTerm(topology_key="zone", namespace_selector=make_selector(team="x"))
+    pod = make_pod("p", affinity=Affinity(pod=PodAffinity(required=(term,))))
+    before = None if old is None else make_namespace("far", **old)
+    assert pod_hints.affinity_namespace(pod, before, make_namespace("far", **new)) is want
+
+
+def test_the_own_namespace_always_helps_when_its_labels_change() -> None:
+    before, after = make_namespace("default"), make_namespace("default", team="x")
+    assert pod_hints.affinity_namespace(make_pod("p"), before, after)
 
 
 # -- registrations ---------------------------------------------------------------------------------
