@@ -38,6 +38,7 @@ from tests.contract.ledgers import (
 )
 
 TICKS: Final = 60
+TICKS_IN_A_ROW: Final = 10
 """For all leaders of the contention test together."""
 MANY: Final = 40
 """Decisions of a tick that goes in by COPY."""
@@ -202,14 +203,16 @@ def test_a_stream_that_nobody_leads_takes_no_tick(ledger: SqlLedger) -> None:
 def test_contending_leaders_write_one_dense_history(ledgers: Ledgers) -> None:
     """Three leaders take over from each other all the time, with ticks of both kinds of insert."""
     committed = threading.Semaphore(TICKS)
+    elected = threading.Barrier(3)
     deposed: list[Deposed] = []
 
     def rule(holder: str) -> None:
         ledger = ledgers.open()
+        head = _take_over(ledger, holder)
+        elected.wait()  # Whoever was elected first and second will find out that it is deposed.
         while True:
-            head = _take_over(ledger, holder)
             try:
-                while True:
+                for _ in range(TICKS_IN_A_ROW):
                     if not committed.acquire(blocking=False):
                         return
                     commit = make_tick(head, [Decided()] * (head.tick % 15))
@@ -217,6 +220,7 @@ def test_contending_leaders_write_one_dense_history(ledgers: Ledgers) -> None:
                     head = after(head, commit)
             except Deposed as error:
                 deposed.append(error)
+            head = _take_over(ledger, holder)
 
     with ThreadPoolExecutor() as pool:
         for done in [pool.submit(rule, holder) for holder in "abc"]:
