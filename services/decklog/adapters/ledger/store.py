@@ -336,6 +336,8 @@ def _to_text(moment: datetime) -> str:
 
 def _to_postgresql(text: str) -> str:
     text = re.sub(r"instant\(([^()]+)\)", r"(clock_timestamp() + make_interval(secs => \1))", text)
+    # As text, an array's elements would each be escaped by two regular expressions.
+    text = re.sub(r"(?<!:):([a-z_]+)(::[a-z ]+\[\])", r"%(\1)b\2", text)
     return re.sub(r"(?<!:):([a-z_]+)", r"%(\1)s", text)
 
 

@@ -42,6 +42,8 @@ from decklog.ports.log import Entry
 CHECK_SECONDS: Final = 2.0
 """A check costs 5 ms. A topic that was re-created goes unnoticed for at most this long."""
 POLL_MS_MAX: Final = 500
+POLL_SECONDS_MIN: Final = 0.002
+"""What is left of a wait when less than this is left is not worth another poll."""
 STALLED_CHECKS_MAX: Final = 2
 DAMAGED_POSITIONS_MAX: Final = 10_000
 """More than a batch can hold; if all of them fail, the fault is ours and not the log's."""
@@ -86,7 +88,7 @@ class Reader:
             while True:
                 remaining_ms = max(0, int((deadline - time.monotonic()) * 1000))
                 found = self._poll(after, limit, min(POLL_MS_MAX, remaining_ms))
-                if found or remaining_ms == 0:
+                if found or time.monotonic() + POLL_SECONDS_MIN >= deadline:
                     return found
 
     def identity(self) -> str:
