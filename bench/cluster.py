@@ -30,7 +30,11 @@ def main(arguments: Sequence[str]) -> None:
     if arguments == ["serve"]:
         _serve()
         return
-    print(json.dumps({"in_process": _in_process(), "http": _over_http()}, indent=2))
+    print(json.dumps(measure(), indent=2))
+
+
+def measure() -> dict[str, dict[str, float]]:
+    return {"in_process": _in_process(), "http": _over_http()}
 
 
 def _in_process() -> dict[str, float]:

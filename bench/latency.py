@@ -16,10 +16,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from bench.servers import servers
 from decklog.adapters.cluster.http import HttpCluster
 from decklog.objects.kinds import KIND_BY_NAME
-from tests.stack.kafka import KafkaBroker
-from tests.stack.postgres import PostgresServer
 from tests.system.processes import SERVICES, Processes, make_processes
 
 POD: Final = KIND_BY_NAME["Pod"]
@@ -40,12 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def measure(rate: int) -> dict[str, float]:
     with (
         tempfile.TemporaryDirectory(prefix="decklog-bench-") as folder,
-        KafkaBroker() as broker,
-        PostgresServer() as server,
+        servers() as apart,
         make_processes(
             Path(folder),
-            bootstrap=broker.bootstrap,
-            dsn=server.create_database("bench"),
+            bootstrap=apart.broker.bootstrap,
+            dsn=apart.dsn,
             stream="bench",
             sim=("--nodes", str(NODES), "--pods", "0"),
         ) as processes,
