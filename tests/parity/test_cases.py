@@ -31,15 +31,15 @@ Raw = Mapping[str, Any]
 FOLDER: Final = Path(__file__).parent / "cases"
 
 
-def _rows() -> Iterator[Raw]:
+def rows() -> Iterator[Raw]:
     for path in sorted(FOLDER.glob("*.yaml")):
         yield from yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 def _table(*forms: str) -> pytest.MarkDecorator:
-    rows = [row for row in _rows() if any(form in row for form in forms)]
-    names = ["-".join(filter(None, (row["id"], row.get("variant")))) for row in rows]
-    return pytest.mark.parametrize("case", rows, ids=names)
+    found = [row for row in rows() if any(form in row for form in forms)]
+    names = ["-".join(filter(None, (row["id"], row.get("variant")))) for row in found]
+    return pytest.mark.parametrize("case", found, ids=names)
 
 
 @cache
