@@ -10,6 +10,7 @@ import pytest
 
 from tests.stack.process import free_ports
 from tests.system.commands import start_decklog
+from tests.system.processes import answers, wait_until
 
 STUBBORN: Final = """\
 import time
@@ -54,7 +55,8 @@ def test_a_service_that_still_waits_for_its_broker_stops_too() -> None:
         "DECKLOG_OPERATIONS__PORT": str(operations),
     }
     running = start_decklog("run", "scheduler", env=env)
-    time.sleep(2.0)
+    url = f"http://127.0.0.1:{operations}/livez"
+    wait_until(lambda: answers(url), "the scheduler is alive", 30)
     running.send_signal(signal.SIGTERM)
     _, said = running.communicate(timeout=20)
     assert (running.returncode, said) == (0, "")
