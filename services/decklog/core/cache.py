@@ -239,7 +239,7 @@ class Cache:
     def _add(self, pod: Pod, node: str, *, assumed: bool) -> None:
         columns = self.columns
         row = columns.open_row(node)
-        kind = columns.pod_class(pod)
+        kind = columns.class_on_node(pod)
         columns.add_pod(row, pod, kind)
         self._pods[pod.uid] = CachedPod(pod, node, kind, assumed)
         if assumed:

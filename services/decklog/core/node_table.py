@@ -166,7 +166,14 @@ class NodeTable:
         return self._order
 
     def pod_class(self, pod: Pod) -> PodClass:
-        kind = self.pod_classes.of(pod)
+        return self._with_its_resources(self.pod_classes.of(pod))
+
+    def class_on_node(self, pod: Pod) -> PodClass:
+        """Return the class by which a pod counts that is on a node, or might be."""
+        return self._with_its_resources(self.pod_classes.on_node(pod))
+
+    def _with_its_resources(self, kind: PodClass) -> PodClass:
+        """Return the class; if it names a resource that nobody knew of, the columns grow."""
         if len(self.resource_names) > len(self.allocatable):
             self._grow_resources()
         return kind

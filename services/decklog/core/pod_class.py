@@ -53,33 +53,49 @@ class PodClasses:
     resources: Interner[str]
     _classes: dict[Any, PodClass] = field(default_factory=dict)
     _of_pod: dict[str, tuple[Pod, PodClass]] = field(default_factory=dict)
+    _on_nodes: dict[str, tuple[Pod, PodClass]] = field(default_factory=dict)
     _count: int = 0
 
     def of(self, pod: Pod) -> PodClass:
-        known = self._of_pod.get(pod.uid)
-        if known is not None and known[0] is pod:
-            return known[1]
-        key = spec_key(pod)
-        kind = self._classes.get(key)
-        if kind is None:
-            if len(self._classes) >= CLASSES_MAX:
-                self._classes.clear()
-                self._of_pod.clear()
-            kind = self._classes[key] = self._make(pod)
-        if len(self._of_pod) >= PODS_MAX:
-            self._of_pod.clear()
-        self._of_pod[pod.uid] = (pod, kind)
-        return kind
+        return self._look_up(self._of_pod, pod, pod.node_name)
+
+    def on_node(self, pod: Pod) -> PodClass:
+        """Return the class by which the pod counts on its node: which node that is says nothing.
+
+        Otherwise there were as many classes as there are pods, and those of pods that wait were
+        soon forgotten.
+        """
+        return self._look_up(self._on_nodes if pod.node_name else self._of_pod, pod, "")
 
     def forget(self, uid: str) -> None:
         """Forget the pod; its class stays."""
         self._of_pod.pop(uid, None)
+        self._on_nodes.pop(uid, None)
 
     def grow(self) -> None:
         """Lengthen every class's arrays to the number of resources that are known now."""
         for kind in self._classes.values():
             kind.requests = self._lengthened(kind.requests)
             kind.scoring = self._lengthened(kind.scoring)
+
+    def _look_up(
+        self, known_pods: dict[str, tuple[Pod, PodClass]], pod: Pod, node_name: str
+    ) -> PodClass:
+        known = known_pods.get(pod.uid)
+        if known is not None and known[0] is pod:
+            return known[1]
+        key = (node_name, *spec_key(pod))
+        kind = self._classes.get(key)
+        if kind is None:
+            if len(self._classes) >= CLASSES_MAX:
+                self._classes.clear()
+                self._of_pod.clear()
+                self._on_nodes.clear()
+            kind = self._classes[key] = self._make(pod)
+        if len(known_pods) >= PODS_MAX:
+            known_pods.clear()
+        known_pods[pod.uid] = (pod, kind)
+        return kind
 
     def _make(self, pod: Pod) -> PodClass:
         incoming = requests.incoming(pod)
@@ -122,9 +138,11 @@ class PodClasses:
 
 
 def spec_key(pod: Pod) -> tuple[Any, ...]:
-    """Return what a class is equal by. Order in a mapping counts: it costs a class, no mistake."""
+    """Return what a class is equal by, beside the node that the pod names.
+
+    Order in a mapping counts: it costs a class, no mistake.
+    """
     return (
-        pod.node_name,
         tuple(map(_container_key, pod.containers)),
         tuple(map(_container_key, pod.init_containers)),
         tuple(pod.overhead.items()),

@@ -55,7 +55,7 @@ class RowLoads:
         pods = self.pods_of(row)
         if not pods and not self.count[row]:
             return
-        kinds = [self.table.pod_class(pod) for pod in pods]
+        kinds = [self.table.class_on_node(pod) for pod in pods]
         if len(self.table.requested) != len(self.requested):
             return
         self.requested[:, row] = 0

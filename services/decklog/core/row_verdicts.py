@@ -90,8 +90,9 @@ def _balanced(
     plugin: NodeResourcesBalancedAllocation, kind: PodClass, table: NodeTable
 ) -> Score | None:
     asked = kind.accounted.tolist()
+    asked += [0] * (len(table.resource_names) - len(asked))  # Those that became known later.
     counted = [
-        (resource, asked[resource] if resource < len(asked) else 0)
+        (resource, asked[resource])
         for name, _ in plugin.resources
         if (resource := table.resource_row(name)) is not None and (resource < 3 or asked[resource])
     ]

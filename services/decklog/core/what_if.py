@@ -16,7 +16,7 @@ import numpy.typing as npt
 from decklog.core.columns import Bools, Rows
 from decklog.core.framework.interface import CycleState, PreFilterExtensions, WithoutLower
 from decklog.core.framework.runners import filter_failure
-from decklog.core.framework.status import Status
+from decklog.core.framework.status import Code, Status
 from decklog.core.nominator import Nominator
 from decklog.core.plan import Plan, PlannedFilter
 from decklog.core.reasons import Reasons
@@ -89,7 +89,10 @@ class Trials:
 
     def _unsure(self, rows: Rows, reason: Reasons, loads: Sequence[RowLoads]) -> Bools:
         """Return where more must be known than the sums of what the pods ask for."""
-        unsure = self.plan.reasons.positions[reason] >= self.sure_before
+        reasons = self.plan.reasons
+        unsure = reasons.positions[reason] >= self.sure_before
+        if reasons.has_failures:
+            unsure |= reasons.codes[reason] == int(Code.ERROR)  # That rejects nothing.
         if self.kept.kind.host_ports:
             for load in loads:
                 unsure |= load.has_ports[rows]

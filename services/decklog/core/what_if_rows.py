@@ -50,14 +50,14 @@ class WhatIfRows:
         self.pod_count += count
 
     def add(self, row: int, pod: Pod) -> None:
-        kind = self.table.pod_class(pod)
+        kind = self.table.class_on_node(pod)
         self._change(row, kind, 1)
         for port in kind.host_ports:
             self._used().add(row, port)
         self._of(row)[pod.uid] = pod
 
     def remove(self, row: int, pod: Pod) -> None:
-        kind = self.table.pod_class(pod)
+        kind = self.table.class_on_node(pod)
         self._change(row, kind, -1)
         for port in kind.host_ports:
             self._used().remove(row, port)

@@ -210,5 +210,16 @@ def test_pods_of_equal_specs_have_one_class() -> None:
     assert columns.pod_class(make_pod("p", cpu="101m")) is not columns.pod_class(one)
 
 
+def test_pods_count_on_their_nodes_by_one_class_whatever_the_node() -> None:
+    columns = make_columns([make_node("a"), make_node("b")])
+    pending, on_a, on_b = make_pod("p"), make_pod("q", on="a"), make_pod("r", on="b")
+    kind = columns.pod_class(pending)
+    assert columns.class_on_node(pending) is kind
+    assert columns.class_on_node(on_a) is columns.class_on_node(on_b) is kind
+    assert columns.pod_class(on_a) is not kind
+    columns.pod_classes.forget("q")
+    assert columns.class_on_node(on_a) is kind
+
+
 def _names(pods: Sequence[Pod]) -> list[str]:
     return [pod.name for pod in pods]

@@ -17,6 +17,7 @@ from decklog.core.reasons import ReasonTable
 from decklog.core.row_loads import KeptLoads
 from decklog.core.row_verdicts import row_score
 from decklog.core.touch_log import TouchLog
+from decklog.objects.pod import Container
 from tests.unit.core.columns_builders import make_cache, make_columns, make_node, make_pod
 from tests.unit.core.small_plugins import Room
 
@@ -122,3 +123,12 @@ def test_amounts_that_floats_cannot_hold_are_for_the_plugin_to_judge() -> None:
     of_row = row_score(NodeResourcesBalancedAllocation(), kind, columns)
     assert of_row is not None
     assert of_row(0) is None
+
+
+def test_a_resource_that_became_known_after_the_class_counts_as_not_asked_for() -> None:
+    plugin = NodeResourcesBalancedAllocation(resources=(("cpu", 1), ("x.io/gpu", 1)))
+    columns, pod = make_columns([make_node("a")]), make_pod("p")
+    kind = columns.pod_class(pod)
+    asking = Container(name="c", requests={"x.io/gpu": "1"})
+    columns.class_on_node(make_pod("q", containers=(asking,)))
+    assert row_score(plugin, kind, columns) is None

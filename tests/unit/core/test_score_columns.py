@@ -13,7 +13,7 @@ from decklog.core.framework.interface import CycleState, Reads, Scores
 from decklog.core.schedule import Engine
 from decklog.objects.pod import Pod
 from tests.unit.core.columns_builders import make_cache, make_node, make_pod
-from tests.unit.core.small_plugins import Crowd
+from tests.unit.core.small_plugins import Crowd, Rank
 from tests.unit.core.test_schedule import make_engine
 
 NAMES = ("a", "b", "c", "d")
@@ -120,6 +120,7 @@ PLUGINS = {
     "normalised": (Load(),),
     "as it is": (Share(),),
     "both": (Load(), Share()),
+    "equal on all nodes": (Rank(), Load()),
     "too high at times": (Share(offset=97),),
     "too low at times": (Share(offset=-3),),
     "normalised to too low": (Below(),),

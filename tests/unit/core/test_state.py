@@ -381,6 +381,34 @@ def test_what_an_update_of_a_queued_pod_says_is_what_is_tried() -> None:
     assert used(steps.state)["a"] == (100, 0, 1)
 
 
+def test_a_pod_whose_end_was_missed_wakes_whom_its_nomination_kept_out() -> None:
+    """Nobody saw the nomination's end: the pod may have been placed, and its room be free."""
+    steps = Steps()
+    nominated = our_pod("first", milli_cpu=1000, priority=5, nominated_node_name="a")
+    lower = our_pod("lower", milli_cpu=1000, priority=5)
+    steps.tick(upserted(SMALL), upserted(nominated), upserted(lower))
+    steps.tick(bound(1, nominated, "a"))
+    steps.tick(replace(deleted(nominated), final_state_unknown=True), cycles=0)
+    assert placed(steps.state) == {}
+    assert place(steps.state, lower.uid) is Place.BACKOFF
+
+
+def test_a_pod_whose_end_was_missed_frees_the_room_that_it_was_counted_for() -> None:
+    steps = assumed_on_a()
+    steps.tick(bound(1, POD, "a"))
+    steps.tick(replace(deleted(POD), final_state_unknown=True), cycles=0)
+    assert used(steps.state)["a"] == (0, 0, 0)
+    assert place(steps.state, WAITER.uid) is Place.BACKOFF
+
+
+def test_a_pod_whose_end_was_missed_may_have_held_room() -> None:
+    steps = Steps()
+    gone = our_pod("gone", milli_cpu=2000, nominated_node_name="a")
+    steps.tick(upserted(SMALL), upserted(gone), upserted(our_pod("big", milli_cpu=3000)))
+    steps.tick(replace(deleted(gone), final_state_unknown=True), cycles=0)
+    assert place(steps.state, "uid-default-big") is Place.BACKOFF
+
+
 def test_a_nomination_that_goes_wakes_pods_of_no_higher_priority() -> None:
     steps = Steps()
     nominated = our_pod("first", milli_cpu=2000, priority=5, nominated_node_name="a")

@@ -1,20 +1,25 @@
 """What preemption says of a pod that fits nowhere, asked through whole cycles."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import numpy as np
 import pytest
 
+from decklog.core.columns import NodeColumns
 from decklog.core.framework.config import DEFAULT_PROFILE
-from decklog.core.framework.interface import PostFilterResult
-from decklog.core.framework.resolve import resolve
+from decklog.core.framework.interface import CycleState, PostFilterResult, Reads, ReasonCodes
+from decklog.core.framework.resolve import default_config, resolve
+from decklog.core.framework.status import SUCCESS, Status, error
 from decklog.core.nominator import Nominator
-from decklog.core.plugins.registry import build_profiles
+from decklog.core.plugins.registry import REGISTRY, build_profiles
 from decklog.core.schedule import Engine, Failed
 from decklog.core.select import mix, name_hash, salt
 from decklog.objects.node import Node
 from decklog.objects.pod import Pod, PodCondition
+from decklog.objects.policy import PodDisruptionBudget
+from decklog.objects.selectors import LabelSelector
 from tests.unit.core.columns_builders import make_cache, make_node, make_pod
 
 BY_SCHEDULER: Final = PodCondition(
@@ -177,3 +182,50 @@ def test_enough_candidates_are_enough() -> None:
         order = [*range(offset, 10), *range(offset)]
         want = [f"n{number}" for number in order if number % 2 == 0][:2]
         assert [one.node for one in made(engine, BIG, attempt).candidates] == want
+
+
+def test_of_nodes_whose_victims_are_protected_no_more_are_kept_than_wanted() -> None:
+    """As long as there is none without, the others are tried on: one of them may be better."""
+    labelled = [replace(pod, labels={"app": "web"}) for pod in LOW]
+    engine = make_engine(
+        NODES, labelled, minCandidateNodesPercentage=1, minCandidateNodesAbsolute=1
+    )
+    budget = PodDisruptionBudget(
+        uid="uid-web",
+        namespace="default",
+        name="web",
+        selector=LabelSelector(match_labels={"app": "web"}),
+        disruptions_allowed=0,
+    )
+    engine.cache.set_object("PodDisruptionBudget", "default/web", budget)
+    found = made(engine, BIG)
+    assert (len(found.candidates), found.pdb_violations) == (1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class FailsOnEmptyNodes:
+    """A filter that can say nothing of a node without pods."""
+
+    name: str = "FailsOnEmptyNodes"
+    reads: Reads = Reads.RESOURCES
+    statuses: Sequence[Status] = (SUCCESS, error("boom"))
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeColumns) -> ReasonCodes:
+        codes: ReasonCodes = (nodes.pod_count == 0).astype(np.uint16)
+        return codes
+
+
+def test_a_filter_that_fails_where_pods_would_be_gone_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    registry: Any = REGISTRY
+    plugin = FailsOnEmptyNodes()
+    monkeypatch.setitem(registry, plugin.name, lambda _args, _parity: plugin)
+    config = default_config()
+    [profile] = config.profiles
+    points = {**profile.points, "filter": (*profile.points["filter"], plugin.name)}
+    config = replace(config, profiles=(replace(profile, points=points),))
+    cache = make_cache(NODES[:1], LOW[:1])
+    engine = Engine(config, cache, build_profiles(config), Nominator())
+    message = failed(engine, BIG).post_filter_message
+    assert message == 'preemption: running "FailsOnEmptyNodes" filter plugin: boom'

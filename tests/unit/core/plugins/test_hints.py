@@ -70,6 +70,14 @@ def capacity(**fields: Any) -> CSIStorageCapacity:
             hints.declared_features, POD_, None, NODE_, True, id="a node with what is required"
         ),
         pytest.param(
+            hints.declared_features,
+            make_pod("p", host_network=True, host_users=False),
+            None,
+            NODE_,
+            False,
+            id="a node without what is required",
+        ),
+        pytest.param(
             hints.declared_features, POD_, NODE_, NODE_, False, id="it had what is required before"
         ),
         pytest.param(
