@@ -17,6 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+import structlog
+
 from bench import cluster, core, latency, ledger, log
 from bench.figures import figures
 from bench.loop import Voyage
@@ -35,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     unknown = sorted(set(given.names) - set(BENCHES))
     if unknown:
         parser.error(f"no bench is called {unknown[0]!r}: there are {', '.join(BENCHES)}")
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     with tempfile.TemporaryDirectory(prefix="decklog-bench-") as folder:
         found = _measure(given.names or list(BENCHES), Voyage(Path(folder), given.openb))
     command = "python -m bench" + (f" --openb {given.openb}" if given.openb else "")
